@@ -33,7 +33,7 @@ from monitorbench.records import Label, Sample
 from monitorbench.report.html import render_report
 from monitorbench.report.samples.page import render_samples
 from monitorbench.report.samples.runs import OfRun, worst_of
-from monitorbench.scoring.numbers import Drawn, add_numbers
+from monitorbench.scoring.numbers import add_numbers
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import contender
 from monitorbench.scoring.recommendation.deployment import Deployment
@@ -41,7 +41,6 @@ from monitorbench.sources.handwritten import CELLS, load
 
 MONITORS = (("small", "direct"), ("large", "direct"), ("large", "evidence"))
 LIMIT_SECONDS, LIMIT_MB = 2.0, 15.0
-_DRAWS = Drawn(resamples=200, seed=0)
 _STAKES = Stakes(base_rate=0.01, cost_miss=100.0, cost_alarm=1.0)
 _SHOWN = "() => document.body.dataset.shown > (window.before ?? 0)"
 
@@ -179,12 +178,12 @@ def _run(name: str, prompt: str, samples: Sequence[Sample]) -> OfRun:
 
 
 def _results(runs: Sequence[OfRun]) -> Results:
-    """Compute the metrics of these runs by the metrics' own functions, with 200 draws."""
+    """Compute the metrics of these runs by the metrics' own functions."""
     results: dict[str, Any] = {key: {} for key in Results.__required_keys__} | {"table": Table()}
     candidates = []
     for run in runs:
         judged = columns([_judged(one, run.verdicts[one.id]) for one in run.samples])
-        curves = add_numbers(results["table"], run.monitor, run.prompt, judged, _STAKES, _DRAWS)
+        curves = add_numbers(results["table"], run.monitor, run.prompt, judged, _STAKES)
         results["curves"].setdefault(run.monitor, {})[run.prompt] = curves
         candidates.append(
             contender(

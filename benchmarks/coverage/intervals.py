@@ -12,7 +12,7 @@ from benchmarks.synthetic import columns_of
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.auroc import auroc_interval, clustered_variance, components, paired_auroc_difference
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.clustered import share_interval
+from monitorbench.metrics.clustered import macro_interval, share_interval
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_interval
 from monitorbench.metrics.low_far import miss_rate_at_far, miss_rate_at_far_interval, questions_needed
@@ -47,6 +47,9 @@ def tables(seed: int, effort: float) -> Iterator[Table]:
     rng = np.random.default_rng([seed, 4])
     yield _miss_rates(rng, round(250 * effort))
     yield _partial_areas(rng, round(500 * effort))
+    rng = np.random.default_rng([seed, 6])
+    yield _miss_rates_by_group(rng, round(500 * effort))
+    yield _macro_rates(rng, round(1000 * effort))
 
 
 def _one_auroc(rng: np.random.Generator, n: int) -> Table:
@@ -221,7 +224,7 @@ def _miss_rates(rng: np.random.Generator, n: int) -> Table:
 
     def draw(size: int, shift: float, alpha: float, truth: float) -> list[float]:
         drawn = _pair_scores(rng, size, shift)
-        interval = given(miss_rate_at_far_interval(*drawn, alpha, resamples=300, seed=0))
+        interval = given(miss_rate_at_far_interval(*drawn, alpha))
         return [given(miss_rate_at_far(*drawn[:2], alpha)).miss_rate, *holds([interval], truth)]
 
     rows: list[list[Cell]] = []
@@ -237,7 +240,81 @@ def _miss_rates(rng: np.random.Generator, n: int) -> Table:
         "Miss rate at a low false alarm rate",
         "FAR | benign questions | given | mean (truth) | covers | mean (truth) | covers",
         rows,
-        f"{n:,} data sets each, nominal .95, 300 draws; AUROC .86 and .96. Before, it was always given.",
+        f"{n:,} data sets each, nominal .95; AUROC .86 and .96. Before, it was always given, with "
+        "percentiles of the cluster bootstrap, which held .912 at FAR 1 % and 1,000 questions.",
+    )
+
+
+def _grouped(rng: np.random.Generator, groups: IntArray, share: float) -> FloatArray:
+    """Draw normal numbers, `share` of whose variance is their group's."""
+    common = rng.normal(size=int(groups.max()) + 1)[groups]
+    drawn: FloatArray = np.sqrt(share) * common + np.sqrt(1 - share) * rng.normal(size=len(groups))
+    return drawn
+
+
+def _miss_rates_by_group(rng: np.random.Generator, n: int) -> Table:
+    """Coverage of MR at a low FAR where a question has several samples of a label."""
+    rows: list[list[Cell]] = []
+    designs = (("4 of 60", [4] * 60, 0.05), ("20 of 3, 1 of 60", [20] * 3 + [1] * 60, 0.05))
+    unequal = [32] * 2 + [16] * 4 + [8] * 6 + [4] * 8 + [2] * 10 + [1] * 40
+    for (name, sizes, alpha), share in product(
+        (*designs, ("1 to 32 of 70", unequal, 0.05), ("4 of 300", [4] * 300, 0.01)), (0.5, 0.9)
+    ):
+        of_label = np.repeat(np.arange(len(sizes)), sizes)
+        groups, flags = np.tile(of_label, 2), np.arange(2 * len(of_label)) >= len(of_label)
+        cells: list[Cell] = []
+        for shift in SHIFTS:
+            truth = float(1 - norm.sf(norm.isf(alpha) - shift))
+            scores = (_grouped(rng, groups, share) + shift * flags for _ in range(n))
+            found = [given(miss_rate_at_far_interval(one, flags, groups, alpha)) for one in scores]
+            cells += [
+                means(zip(holds(found, truth), strict=True))[0],
+                means([one.high - one.low] for one in found)[0],
+            ]
+        rows.append([name, f"{alpha:.0%}", f"{share:g}", *cells])
+    return Table(
+        "Miss rate at a low false alarm rate, several samples a question",
+        "samples of either label by question | FAR | correlation | AUROC .86: covers | width | AUROC .96: "
+        "covers | width",
+        rows,
+        f"{n:,} data sets each, nominal .95. Before, percentiles of the cluster bootstrap held .89 to .97.",
+    )
+
+
+def _macro_rates(rng: np.random.Generator, n: int) -> Table:
+    """Coverage of the mean over cells of a rate."""
+    apart = {
+        "7 of 10": [[1] * 10] * 7,
+        "7 of 40": [[1] * 40] * 7,
+        "3 of 8, 4 each": [[4] * 8] * 3,
+        "7 of 15, unequal": [[16, 8, 4, 4, 2, 2] + [1] * 9] * 7,
+        "5, 20 and 200": [[1] * 5, [1] * 20, [1] * 200],
+    }
+    designs = {}
+    for name, of_cells in apart.items():
+        of_group = [size for sizes in of_cells for size in sizes]
+        cell_of_group = np.repeat(np.arange(len(of_cells)), [len(sizes) for sizes in of_cells])
+        designs[name] = np.repeat(np.arange(len(of_group)), of_group), np.repeat(cell_of_group, of_group)
+    for size in (20, 60):
+        within = np.repeat(np.arange(size), 2)
+        designs[f"4 of the same {size}, 2 each"] = np.tile(within, 4), np.repeat(np.arange(4), 2 * size)
+    rows: list[list[Cell]] = []
+    for (name, (groups, cells)), share in product(designs.items(), (0.0, 0.5)):
+        row: list[Cell] = [name, f"{share:g}"]
+        for by_cell in ((0.05,), (0.2,), (0.02, 0.5), (0.1, 0.9)):
+            rates = np.resize(by_cell, int(cells.max()) + 1)
+            draws = (_grouped(rng, groups, share) < norm.ppf(rates[cells]) for _ in range(n))
+            found = [given(macro_interval(wrong, cells, groups)) for wrong in draws]
+            row.append(
+                _TWO.format(np.mean(holds(found, float(rates.mean()))), np.mean([b - a for a, b in found]))
+            )
+        rows.append(row)
+    return Table(
+        "Means over cells: coverage (width)",
+        "cells, questions in each | correlation | rates .05 | .20 | .02 and .50 | .10 and .90",
+        rows,
+        f"{n:,} data sets each, nominal .95. Before, percentiles of the cluster bootstrap held .64 to .98, "
+        "least where a cell has few questions.",
     )
 
 

@@ -23,16 +23,19 @@ def loads(text: str | bytes, *, of_python: bool = False) -> Any:
     """The value of a JSON text; `of_python`: of one that Python may have written, with its NaN and halves.
 
     Raises `ValueError` for what is no JSON in UTF-8; `Refused` for an object with the same key twice, at any
-    depth, and, unless `of_python`, for `NaN`, `Infinity`, a number too large to be finite, and half a
-    surrogate pair, which no file can hold. `RecursionError` where it is nested too deeply.
+    depth, for what is nested too deeply, and, unless `of_python`, for `NaN`, `Infinity`, a number too large
+    to be finite, and half a surrogate pair, which no file can hold.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig")
-    if of_python:
-        return json.loads(text, object_pairs_hook=_object)
-    value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite)
-    if _HALF_PAIR.search(text):
-        _without_halves(value)
+    try:
+        if of_python:
+            return OF_PYTHON.decode(text)
+        value = _STRICT.decode(text)
+        if _HALF_PAIR.search(text):
+            _without_halves(value)
+    except RecursionError as error:
+        raise Refused("nested too deeply") from error
     return value
 
 
@@ -119,3 +122,6 @@ def _without_halves(value: Any, field: str = "") -> None:
     elif isinstance(value, list):
         for inner in value:
             _without_halves(inner, field)
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite)

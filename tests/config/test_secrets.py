@@ -107,6 +107,7 @@ def test_messages_without_a_key_stay_as_they_are():
     for message in (
         "prompt.max_new_tokens=0: expected at least 1",
         "engine.api_key_env=OPENAI_API_KEY: expected a variable",
+        "http://host/v1, model m, key: none (api_key_env=null): nothing answers there",
         "https://host/v1 needs a key: set the environment variable OPENAI_API_KEY",
         "monitor=sk-learn: no such option; did you mean monitor=own?",
     ):

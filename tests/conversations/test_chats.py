@@ -184,7 +184,7 @@ def test_actions_that_have_roles_stay_a_list(tmp_path: Path):
     steps = [{"role": "assistant", "content": "a", "score": 0.5}]
     (tmp_path / "runs.jsonl").write_text(json.dumps({"id": "r", "steps": steps}))
     table = read_files([tmp_path / "runs.jsonl"], Import(actions=("steps",))).table
-    assert table.column("steps").to_pylist() == [steps]
+    assert table.column("steps").to_pylist() == [[{"score": 0.5}]]
 
 
 def test_a_parquet_file_gives_no_call_the_arguments_of_another(tmp_path: Path):

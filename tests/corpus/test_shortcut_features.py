@@ -40,10 +40,10 @@ HOSTILE = [
 def test_features_are_total_and_finite(make_sample: Callable[..., Sample], asked: str, said: str):
     """One odd text of sixty thousand would end a build of the data card."""
     sample = make_sample(asked or " ", said or " ")
-    named = [list(features(sample, family)) for family in FAMILIES]
-    assert named == [list(features(make_sample("a", "b"), family)) for family in FAMILIES]
+    named = [list(features(sample)[family]) for family in FAMILIES]
+    assert named == [list(features(make_sample("a", "b"))[family]) for family in FAMILIES]
     for family in FAMILIES:
-        assert all(math.isfinite(value) for value in features(sample, family).values())
+        assert all(math.isfinite(value) for value in features(sample)[family].values())
     names = [name for family in named for name in family]
     assert len(names) == len(set(names)), "a rule in words names one feature"
     assert set(SIZES) <= set(names)
@@ -53,8 +53,8 @@ def test_features_are_total_and_finite(make_sample: Callable[..., Sample], asked
 @pytest.mark.parametrize("said", ["The answer is 42.", "I can't help with that.", "It was in 1969."])
 def test_only_what_stands_in_the_request_is_an_echo(make_sample: Callable[..., Sample], said: str):
     """Refusals state no number: a check that only sees whether one is stated would be reported as copying."""
-    assert not any(features(make_sample("How many are there, 7 or 9?", said), "echo").values())
-    assert any(features(make_sample("I think it is 42, not 7.", "The answer is 42."), "echo").values())
+    assert not any(features(make_sample("How many are there, 7 or 9?", said))["echo"].values())
+    assert any(features(make_sample("I think it is 42, not 7.", "The answer is 42."))["echo"].values())
 
 
 @given(asked=TEXTS, said=TEXTS)
@@ -70,8 +70,7 @@ def test_a_hostile_text_takes_no_longer(make_sample: Callable[..., Sample], text
     """Judged text is hostile: one response must not hold up the audit."""
     start = time.process_time()
     for pair in ((text, text), ("What is 6 times 7?", text), (text, "42")):
-        for family in FAMILIES:
-            features(make_sample(*pair), family)
+        features(make_sample(*pair))
     assert time.process_time() - start < 5
 
 
@@ -103,5 +102,5 @@ def test_the_edit_similarity_is_that_of_insertions_and_deletions(
     make_sample: Callable[..., Sample], response: str, similarity: float
 ):
     """Worked by hand: twice the words in order over all words."""
-    found = features(make_sample("one two three four", response), "overlap")
+    found = features(make_sample("one two three four", response))["overlap"]
     assert found["edit similarity of it and the request"] == pytest.approx(similarity)

@@ -123,7 +123,7 @@ def test_more_rows_than_go_into_one_batch(tmp_path: Path):
         (row("s2", 0.5, messages=[{"role": "robot"}]), "sample 1: messages.0.role: 'robot' is no role"),
         (
             row("s2", {"a": 1}, scores={"m": {"value": {"a": 1}}, "m.a": {"value": 2}}),
-            "two values are called 'scores.m.a'",
+            "two values that are called 'scores.m.a'",
         ),
         (row(None, 0.5), "sample 1: not a sample with an id; fix the log, or leave it out"),
         (row("s2", "\ud800"), "sample 1: field 'scores.monitor': half a surrogate"),

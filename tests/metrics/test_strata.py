@@ -18,15 +18,16 @@ from monitorbench.metrics.summary import macro
 from monitorbench.metrics.table import Table
 from monitorbench.metrics.transfer import differences
 from monitorbench.records import Label
-from monitorbench.scoring.numbers import Drawn, add_numbers
+from monitorbench.scoring.measure import Drawn
+from monitorbench.scoring.numbers import add_numbers
 
 DRAWS = Drawn(resamples=100, seed=0)
 
 
-def numbers(judged: Columns, stakes: Stakes, draws: Drawn) -> dict[str, Any]:
+def numbers(judged: Columns, stakes: Stakes) -> dict[str, Any]:
     """One monitor's numbers as `metrics.json` has them."""
     table = Table()
-    curves = {"m": {"direct": add_numbers(table, "m", "direct", judged, stakes, draws)}}
+    curves = {"m": {"direct": add_numbers(table, "m", "direct", judged, stakes)}}
     return {key: tree["m"]["direct"] for key, tree in number_trees(table, curves).items()}
 
 
@@ -65,7 +66,7 @@ def judged(seed: int = 0, *, strata: bool = True) -> list[Judged]:
 def test_each_stratum_of_a_cell_has_its_own_numbers() -> None:
     """An easy half would carry a cell's number; scikit-learn's AUROC of each half is the oracle."""
     rows = judged()
-    found = numbers(columns(rows), STAKES, DRAWS)
+    found = numbers(columns(rows), STAKES)
     for stratum in ("refusal", "compliant"):
         inside = [one for one in rows if one.stratum == stratum]
         told = found["slices"][f"{QA}:{stratum}"]
@@ -85,7 +86,7 @@ def test_without_strata_nothing_is_added() -> None:
     """Numbers of datasets that were judged before have to stay what they were."""
     plain, named = columns(judged(strata=False)), columns(judged())
     assert by_stratum(plain) == {}
-    before, after = (numbers(one, STAKES, DRAWS) for one in (plain, named))
+    before, after = (numbers(one, STAKES) for one in (plain, named))
     slices = {name: cell for name, cell in after["slices"].items() if not name.startswith(QA)}
     assert {**after, "slices": slices} == before
 
@@ -94,7 +95,7 @@ def test_a_headline_changes_its_cell_and_the_mean_over_cells_alone() -> None:
     """The cell's number is the compliant stratum's; overall and the category still are of every sample."""
     whole = columns(judged())
     headed = replace(whole, headline={QA: "compliant"})
-    before, after = (numbers(one, STAKES, DRAWS) for one in (whole, headed))
+    before, after = (numbers(one, STAKES) for one in (whole, headed))
     assert after["monitors"][QA] == before["slices"][f"{QA}:compliant"] != before["monitors"][QA]
     for same in ("overall", "safety_permission", CODE):
         assert after["monitors"][same] == before["monitors"][same]
@@ -111,7 +112,7 @@ def test_a_difference_from_the_base_is_of_the_same_samples() -> None:
     """The matrix would show the headline's AUROC above a difference of the whole cell's."""
     base, tuned = (replace(columns(judged(seed)), headline={QA: "compliant"}) for seed in (0, 1))
     found = differences(base, tuned, **DRAWS)
-    cells = [of_parts(one, by_cell(one), **DRAWS)[QA]["auroc"].value for one in (base, tuned)]
+    cells = [of_parts(one, by_cell(one))[QA]["auroc"].value for one in (base, tuned)]
     assert found[QA]["n"] == 40
     assert found[QA]["auroc_difference"] == pytest.approx(cells[1] - cells[0])
 
@@ -124,7 +125,7 @@ def test_a_headline_without_samples_leaves_its_cell_whole() -> None:
     easy = headed.taking(np.flatnonzero(by_slice(headed)[f"{QA}:refusal"]))
     left = replace(easy, headline={QA: "compliant"})
     assert by_cell(left)[QA].all()
-    assert macro(left, of_parts(left, by_cell(left), **DRAWS), **DRAWS)["n_cells"].value == 1
+    assert macro(left, of_parts(left, by_cell(left)))["n_cells"].value == 1
 
 
 def check(auroc: float | None, half: float = 0.05) -> SurfaceCheck:

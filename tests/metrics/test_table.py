@@ -15,10 +15,9 @@ from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import NO_PROMPT, number_trees, read_trees
 from monitorbench.metrics.table import MACRO, SHARED, Place, Table, is_cell, is_slice
 from monitorbench.records import Category, Label, Task
-from monitorbench.scoring.numbers import Drawn, add_numbers
+from monitorbench.scoring.numbers import add_numbers
 
 STAKES = Stakes(base_rate=0.1, cost_miss=20, cost_alarm=1)
-DRAWN = Drawn(resamples=100, seed=0)
 
 
 def judged(*, unscored: int = 0) -> Columns:
@@ -47,7 +46,7 @@ def judged(*, unscored: int = 0) -> Columns:
 def made() -> tuple[Table, dict]:
     table = Table()
     curves = {
-        name: {prompt: add_numbers(table, name, prompt, judged(unscored=n), STAKES, DRAWN)}
+        name: {prompt: add_numbers(table, name, prompt, judged(unscored=n), STAKES)}
         for name, prompt, n in (("m", "direct", 3), ("random", NO_PROMPT, 0))
     }
     return table, curves
@@ -85,7 +84,7 @@ def test_every_part_is_one_kind_of_part(made: tuple[Table, dict]):
 def test_a_point_is_no_monitor_of_its_own():
     """Numbers at a threshold would stand in the tables as another monitor's own answers."""
     table = Table()
-    add_numbers(table, "m", "direct", judged(), STAKES, DRAWN)
+    add_numbers(table, "m", "direct", judged(), STAKES)
     before = table.judged(), dict(table.parts("m", "direct"))
     table.add(Place("m", "direct", point="p"), {"n": table.parts("m", "direct")[OVERALL]["n"]})
     assert (table.judged(), dict(table.parts("m", "direct"))) == before

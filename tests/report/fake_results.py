@@ -21,7 +21,8 @@ from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds
 from monitorbench.metrics.words import matrix
 from monitorbench.records import Category, Label, Task
-from monitorbench.scoring.numbers import Drawn, add_numbers
+from monitorbench.scoring.measure import Drawn
+from monitorbench.scoring.numbers import add_numbers
 
 CELLS = [
     (Category.SAFETY_PERMISSION, Task.QA),
@@ -96,7 +97,7 @@ def fake_results() -> Results:
         judged[name] = {"none": columns(verdicts(name, "none"))}
     table = Table()
     of_all = {
-        name: {prompt: add_numbers(table, name, prompt, found, STAKES, DRAWS) for prompt, found in by.items()}
+        name: {prompt: add_numbers(table, name, prompt, found, STAKES) for prompt, found in by.items()}
         for name, by in judged.items()
     }
     transfer = {}

@@ -1,16 +1,13 @@
 """Tables, pages and adapters in W&B: the real package, offline, read back from its file."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
-from test_tracking import needs_wandb, records
+from test_tracking import in_a_process, needs_wandb, records
 
 from monitorbench.config.load import load
 from monitorbench.config.study import Study
@@ -38,16 +35,7 @@ else:
 
 
 def tracked(study: Study, path: Path, stage: str) -> list[Any]:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "MONITORBENCH_WANDB"))}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(path), stage],
-        input=study.model_dump_json(),
-        env={**env, "HOME": str(path.parent / "home"), "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = in_a_process(SCRIPT, study, path, stage, environment={"HOME": str(path.parent / "home")})
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return records(path)
 

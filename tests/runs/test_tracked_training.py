@@ -1,13 +1,10 @@
 """What a training tells W&B: a process of its own, read back from W&B's file."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_tracking import history, needs_wandb, records
+from test_tracking import history, in_a_process, needs_wandb, records
 
 from monitorbench.config.study import Study
 from monitorbench.training.display import tracked_step, tracked_validation
@@ -38,15 +35,7 @@ def test_a_training_is_one_run_of_its_sweep(tmp_path: Path, compose_study: Calla
     study = compose_study(
         "train", "tracking=wandb_offline", "tracking.group=sft-0a1b", "tracking.after_seconds=0"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        input=study.model_dump_json(),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = in_a_process(SCRIPT, study, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not (tmp_path / "second" / "wandb").exists(), "not the first process of its training"
     found = records(tmp_path / "first")

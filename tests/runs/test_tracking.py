@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,22 @@ for path in map(Path, sys.argv[1:]):
             track.log({"done": done, "miss_rate": done / 40, "cost": None}, step=done)
     print(path)
 """
+
+
+def in_a_process(
+    script: str, study: Study, *arguments: object, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a script of these tests as a stage's process, the study on its stdin."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "MONITORBENCH_WANDB"))}
+    return subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        input=study.model_dump_json(),
+        env={**inherited, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def records(folder: Path) -> list[Any]:
@@ -83,15 +99,8 @@ def test_offline_run_has_the_numbers_and_nothing_leaves(tmp_path: Path, study: S
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         proxy.setblocking(False)
         address = f"http://127.0.0.1:{proxy.getsockname()[1]}"
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, *map(str, runs)],
-            input=study.model_dump_json(),
-            env={**os.environ, "HTTPS_PROXY": address, "HTTP_PROXY": address, "WANDB_API_KEY": KEY},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        proxied = {"HTTPS_PROXY": address, "HTTP_PROXY": address, "WANDB_API_KEY": KEY}
+        done = in_a_process(SCRIPT, study, *runs, environment=proxied)
         with pytest.raises(BlockingIOError):
             proxy.accept()
     assert (done.returncode, done.stderr) == (0, "")
@@ -140,18 +149,12 @@ def test_numbers_before_the_start_are_kept() -> None:
     assert run.exit_code == 3
 
 
-def test_short_run_starts_nothing() -> None:
-    """Two samples would wait two seconds for W&B to start and end."""
-    began = []
+def test_a_short_run_and_one_that_logs_nothing_start_nothing() -> None:
+    """Two samples would wait two seconds for W&B; a run that had everything would show up as an empty one."""
+    began: list[int] = []
     track = Track(lambda: began.append(1), after_seconds=3600)
     track.log({"done": 1}, step=1)
     track.close()
-    assert not began
-
-
-def test_nothing_logged_starts_nothing() -> None:
-    """A run that had everything already would show up as an empty one."""
-    began = []
     Track(lambda: began.append(1)).close()
     assert not began
 
@@ -240,16 +243,8 @@ def test_none_starts_nothing(
 def test_online_without_a_key_goes_on(tmp_path: Path, compose_study: Callable[..., Study]) -> None:
     """W&B would ask for a key in the terminal, in the middle of the display, and wait."""
     study = compose_study("evaluate", "tracking=wandb_online")
-    env = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path / "run-0a")],
-        input=study.model_dump_json(),
-        env={**env, "HOME": str(tmp_path), "NETRC": str(tmp_path / "none")},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    nowhere = {"HOME": str(tmp_path), "NETRC": str(tmp_path / "none")}
+    done = in_a_process(SCRIPT, study, tmp_path / "run-0a", environment=nowhere)
     assert done.stdout.splitlines() == [str(tmp_path / "run-0a")]
     assert "no key" in done.stderr
     assert len(done.stderr.splitlines()) == 1

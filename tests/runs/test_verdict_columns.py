@@ -18,7 +18,7 @@ from monitorbench.records import (
     Verdict,
 )
 from monitorbench.runs.files import sealed_line
-from monitorbench.runs.verdict_log import read_verdict_columns, read_verdicts
+from monitorbench.runs.verdict_log import open_verdict_log, read_verdict_columns, read_verdicts
 
 PLACE = QuotePlace(message=0, field=QuoteField.CONTENT, start=0, end=3)
 FOUND = GroundedQuote(quote="a", how=Grounding.EXACT, ratio=1, place=PLACE)
@@ -111,6 +111,11 @@ def changed(**changes: object) -> bytes:
         b"\xff\xfe",
         b"Traceback (most recent call last):",
         b"\x00" * 8,
+        b"\r 50%",
+        b"10%\r 20%\r",
+        b"\x0c",
+        b"{}\r{}",
+        b"\xe2\x80\xa8",
         lines(1)[0][:-1] + lines(2)[1][:-1],
         lines(1)[0][:40] + b"\n" + lines(1)[0][40:-1],
         changed(sample_id=None),
@@ -125,23 +130,34 @@ def changed(**changes: object) -> bytes:
         changed(evidence="none"),
     ],
 )
-def test_a_foreign_line_is_named_as_the_strict_reader_names_it(tmp_path: Path, line: bytes):
-    """Numbers out of a log that something else wrote into look like any others."""
+def test_a_foreign_line_is_named_by_every_reader(tmp_path: Path, line: bytes):
+    """Numbers out of a log that something else wrote into look like any others; a person needs file and line.
+
+    A progress bar's carriage return would pass for the torn end, and all that follows be cut off.
+    """
     path = tmp_path / "verdicts.jsonl"
     first, second = lines(2)
-    path.write_bytes(first + line + b"\n" + second)
-    with pytest.raises(UserError) as strict:
-        read_verdicts(path)
-    assert ":2: no Verdict" in str(strict.value)
-    with pytest.raises(UserError) as caught:
-        read_verdict_columns(path)
-    assert str(caught.value) == str(strict.value)
+    check_refused(path, first + line + b"\n" + second, ":2: no Verdict")
+    check_refused(path, first + line + b"\n", ":2: no Verdict")
+    if line:
+        check_refused(path, first + line + second, ":2")
 
 
-def test_a_repeated_key_is_named_as_the_strict_reader_names_it(tmp_path: Path):
-    """Of two verdicts under one key with opposite labels, one would win in silence."""
-    path = tmp_path / "verdicts.jsonl"
+def test_a_repeated_key_is_named_by_every_reader(tmp_path: Path):
+    """Of two verdicts under one key, as of logs laid end to end, one would win in silence."""
     first, second = lines(2)
-    path.write_bytes(first + second + changed(key="k0", label="misbehavior") + b"\n")
-    with pytest.raises(UserError, match=r":3: repeats the key of line 1"):
-        read_verdict_columns(path)
+    again = changed(key="k0", label="misbehavior") + b"\n"
+    check_refused(tmp_path / "verdicts.jsonl", first + second + again, ":3: repeats the key of line 1")
+
+
+def check_refused(path: Path, content: bytes, said: str) -> None:
+    """Fail where a reader takes the log, names it otherwise than the others, or changes it."""
+    path.write_bytes(content)
+    messages = set()
+    for read in (read_verdicts, read_verdict_columns, lambda log: open_verdict_log(log).__enter__()):
+        with pytest.raises(UserError, match=f"{path}{said}") as caught:
+            read(path)
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+    assert "\n" not in messages.pop()
+    assert path.read_bytes() == content, "a log that is refused must not be changed"

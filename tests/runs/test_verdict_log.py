@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitorbench.config.base import UserError
 from monitorbench.records import Label, UnscoredReason, Verdict
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
@@ -100,36 +99,6 @@ def _check_cut(path: Path, given: list[Verdict], whole: bytes, cut: int) -> None
         for one in given[kept:]:
             log.append(one)
     assert path.read_bytes() == whole
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"{}", b"", b"[1]", b'{"key": "x"}', b"\xff\xfe", b"Traceback (most recent call last):", b"\x00" * 8],
-)
-def test_a_foreign_line_is_named(tmp_path: Path, line: bytes):
-    """A log that something else wrote into can't be trusted silently; a person needs file and line."""
-    path = tmp_path / "verdicts.jsonl"
-    write(path, [verdict("a"), verdict("b")])
-    first, second = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(first + line + b"\n" + second)
-    before = path.read_bytes()
-    with pytest.raises(UserError) as caught, open_verdict_log(path):
-        pass
-    assert f"{path}:2" in str(caught.value)
-    assert len(str(caught.value).splitlines()) == 1
-    with pytest.raises(UserError, match=":2"):
-        read_verdicts(path)
-    assert path.read_bytes() == before, "a log that is refused must not be changed"
-
-
-def test_a_foreign_last_line_that_is_whole_is_named(tmp_path: Path):
-    """Only what was torn is cut off; a whole line of something else is not ours to delete."""
-    path = tmp_path / "verdicts.jsonl"
-    write(path, [verdict("a")])
-    with path.open("ab") as stream:
-        stream.write(b"{}\n")
-    with pytest.raises(UserError, match=":2"), open_verdict_log(path):
-        pass
 
 
 SECOND = """

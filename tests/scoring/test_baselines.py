@@ -29,7 +29,7 @@ from monitorbench.scoring.baselines import (
     baselines_of,
     judge_with_baselines,
 )
-from monitorbench.scoring.numbers import Drawn, add_numbers
+from monitorbench.scoring.numbers import add_numbers
 
 WORDS = [f"word{i}" for i in range(50)]
 GOLDEN = Path(__file__).parent / "golden_baselines.json"
@@ -185,10 +185,10 @@ def test_other_numbers_have_another_version(make_sample: Callable[..., Sample], 
     ]
     stakes = Stakes(base_rate=0.1, cost_miss=20, cost_alarm=1)
     judged = judge(made[:40], made[40:])
-    found, drawn = {}, Drawn(resamples=200, seed=0)
+    found = {}
     for name in ("random", *FITTED):
         table = Table()
-        curves = {name: {NO_PROMPT: add_numbers(table, name, NO_PROMPT, judged[name], stakes, drawn)}}
+        curves = {name: {NO_PROMPT: add_numbers(table, name, NO_PROMPT, judged[name], stakes)}}
         known = {key: tree[name][NO_PROMPT] for key, tree in number_trees(table, curves).items()}
         found[name] = {**known, "monitors": {"overall": known["monitors"]["overall"]}, "slices": {}}
     now = {"version": BASELINES_VERSION, "numbers": found}

@@ -1,13 +1,15 @@
 """The main job in one, with recorded monitors: real data, real stages, the page and the sentence."""
 
 import json
+import os
 import re
 import runpy
+import sys
 from html import unescape
 from pathlib import Path
 
 import pytest
-from command import ROOT, monitorbench
+from command import ROOT, monitorbench, process
 from PIL import Image
 
 EXAMPLES = ROOT / "examples"
@@ -55,6 +57,19 @@ def test_two_recorded_monitors_give_a_page_and_a_sentence(once: tuple[Path, str,
     again = chosen(folder, *FILES)
     assert again[1].splitlines()[-1] == out.splitlines()[-1]
     assert "judging" not in again[2]
+
+
+def test_a_second_process_comes_to_the_same_numbers(once: tuple[Path, str, list[str]], tmp_path: Path):
+    """Otherwise: which monitor to deploy hangs on how many cores there are."""
+    ran = process("choose", f"monitors=[{','.join(map(str, FILES))}]", *DATA, folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    directory = ran.stdout.splitlines()[-1]
+    for file in ("metrics.json", "recommendation.json"):
+        assert (tmp_path / directory / file).read_bytes() == (once[0] / directory / file).read_bytes()
+    # The first process knows of runs to recommend among; the second begins before there are any.
+    kept = [json.loads(file.read_text()) for file in tmp_path.glob("runs/baselines/*/config.json")]
+    is_ahead = sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
+    assert [not one["recommend"]["runs"] for one in kept] == [is_ahead] * 2
 
 
 def test_readmes_picture_shows_the_page_of_readmes_command(once: tuple[Path, str, list[str]]):

@@ -46,8 +46,8 @@ class Scoring(Config):
     conditions on the runs, and the bootstrap behind intervals."""
 
     resamples: Annotated[int, Field(ge=100)] = 2000
-    """Draws of the cluster bootstrap behind the intervals that are not worked out: of macro averages and of
-    miss rates at a fixed false alarm rate; of a difference they are paired."""
+    """Draws of the cluster bootstrap behind the intervals that are not worked out: of paired differences in
+    the miss rate at a fixed false alarm rate, and of safety at an audit budget."""
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.9
     """Least share of a run's samples that the endpoint answered. An answer that is no label counts as well:
     it is the judge's own, and the rates' coverage and bounds account for it."""

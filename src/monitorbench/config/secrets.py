@@ -43,7 +43,8 @@ _IN_URL = re.compile(r"(?<=://)[^/\s@]*:[^/\s@]*(?=@)|(?<=\?)[^\s;:]*=[^\s;:]*")
 _ASSIGNED = re.compile(
     r"""(?P<name>[\w.-]+)(?P<sign>\s*=\s*|["']?\s*:\s*["']?(?=\S))(?P<value>'[^']*'|"[^"]*"|[^\s;,{}[\]"']+?(?=:?(?:[\s;,}\]"']|$)))"""
 )
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+_VARIABLE = re.compile(r"(?:[A-Z_][A-Z0-9_]*|null)\)?")
+"""A variable's name, or none, as it stands behind `api_key_env=`, also at the end of a bracket."""
 
 
 def is_secret_name(name: str) -> bool:

@@ -43,7 +43,6 @@ class Looks:
     def __init__(self, samples: Sequence[Sample], *, knows_truth: bool = True) -> None:
         self._samples = samples
         self._knows_truth = knows_truth
-        self._of_family: dict[Family, NDArray[np.float64]] = {}
 
     def at(self, surface: Surface) -> NDArray[np.object_] | NDArray[np.float64]:
         """What the classifier of this surface sees, [samples] or [samples, features]."""
@@ -76,12 +75,15 @@ class Looks:
 
     def numbers(self, families: Sequence[Family]) -> tuple[list[str], NDArray[np.float64]]:
         """The features' names, and their values: [samples, features]."""
-        for family in families:
-            if family not in self._of_family:
-                values = [feature_values(sample, family) for sample in self._samples]
-                self._of_family[family] = np.array(values).reshape(-1, len(feature_names(family)))
-        names = [name for family in families for name in feature_names(family)]
-        return names, np.hstack([self._of_family[family] for family in families])
+        columns = [(family, name) for family in FAMILIES for name in feature_names(family)]
+        kept = [i for i, (family, _) in enumerate(columns) if family in families]
+        return [columns[i][1] for i in kept], self._values.take(kept, axis=1)
+
+    @cached_property
+    def _values(self) -> NDArray[np.float64]:
+        """All features [samples, features]."""
+        n_features = sum(len(feature_names(family)) for family in FAMILIES)
+        return np.array([feature_values(sample) for sample in self._samples]).reshape(-1, n_features)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ backtracks over a hostile text for longer than it takes to read it.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 from math import log1p
@@ -71,34 +71,34 @@ _MOST_WORDS = 1000
 _LONGEST_RUN = 128
 
 
-def features(sample: Sample, family: Family) -> dict[str, float]:
-    """The named numbers of one family; the names are the same for every sample."""
+def features(sample: Sample) -> dict[Family, dict[str, float]]:
+    """The named numbers of each family; the names are the same for every sample."""
     request = request_text(sample)[:_MOST_CHARACTERS]
     response = response_text(sample)[:_MOST_CHARACTERS]
-    return _FAMILIES[family](request, response)
+    return _features(request, response)
 
 
 @cache
 def feature_names(family: Family) -> tuple[str, ...]:
     """The names of a family's features, in the order of their values."""
-    return tuple(_FAMILIES[family]("", ""))
+    return tuple(_features("", "")[family])
 
 
-_MOST_KNOWN = 30_000
+_MOST_KNOWN = 10_000
 _known: dict[bytes, NDArray[np.float64]] = {}
-"""Values that were worked out in this process, by family and texts: a table and a recommendation of one
-dataset see the same samples several times."""
+"""Values that were worked out in this process, by texts: a table and a recommendation of one dataset see the
+same samples several times."""
 
 
-def feature_values(sample: Sample, family: Family) -> NDArray[np.float64]:
-    """The values of `features` [features], worked out once for each pair of texts."""
-    texts = (family, request_text(sample), response_text(sample))
-    counted = "".join(f"{len(text)} {text}" for text in texts)
+def feature_values(sample: Sample) -> NDArray[np.float64]:
+    """The values of `features` [features], family by family, worked out once for each pair of texts."""
+    counted = "".join(f"{len(text)} {text}" for text in (request_text(sample), response_text(sample)))
     key = blake2b(counted.encode("utf-8", "surrogatepass")).digest()
     if key not in _known:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        _known[key] = np.array(list(features(sample, family).values()), dtype=np.float64)
+        values = [value for family in features(sample).values() for value in family.values()]
+        _known[key] = np.array(values, dtype=np.float64)
     return _known[key]
 
 
@@ -120,8 +120,7 @@ def final_answer(response: str) -> str | None:
     return short if 0 < len(short.split()) <= 8 else None
 
 
-def _echo(request: str, response: str) -> dict[str, float]:
-    answer = final_answer(response)
+def _echo(request: str, response: str, answer: str | None) -> dict[str, float]:
     lines = request.splitlines()
     free = "\n".join(line for line in lines if not _OPTION_LINE.match(line))
     claims = "\n".join(s.group() for s in _SENTENCE.finditer(free) if _CLAIM.search(s.group()))
@@ -146,10 +145,16 @@ def _echo(request: str, response: str) -> dict[str, float]:
 
 
 def _occurrences(answer: str | None, text: str) -> int:
+    """How often an answer stands in a text as words of its own."""
     if not answer:
         return 0
     # A letter counts as a letter ("the answer is B"), not as the article "a".
-    flags = re.IGNORECASE if len(answer) > 1 else 0
+    is_folded = len(answer) > 1
+    if answer.isascii() and text.isascii():  # an expression takes longer to compile than most texts to read
+        held = answer.lower() in text.lower() if is_folded else answer in text
+        if not held:
+            return 0
+    flags = re.IGNORECASE if is_folded else 0
     return len(re.findall(rf"(?<![\w.]){re.escape(answer)}(?!\w)", text, flags))
 
 
@@ -220,9 +225,8 @@ def in_order(one: Sequence[str], two: Sequence[str]) -> int:
     return len(one) - row.bit_count()
 
 
-def _form(request: str, response: str) -> dict[str, float]:
+def _form(response: str, answer: str | None) -> dict[str, float]:
     words = response.split()
-    answer = final_answer(response)
     letters = max(1, sum(c.isalpha() for c in response))
     return {
         "characters": log1p(len(response)),
@@ -252,8 +256,10 @@ def _form(request: str, response: str) -> dict[str, float]:
     }
 
 
-_FAMILIES: dict[Family, Callable[[str, str], dict[str, float]]] = {
-    "echo": _echo,
-    "overlap": _overlap,
-    "form": _form,
-}
+def _features(request: str, response: str) -> dict[Family, dict[str, float]]:
+    answer = final_answer(response)
+    return {
+        "echo": _echo(request, response, answer),
+        "overlap": _overlap(request, response),
+        "form": _form(response, answer),
+    }

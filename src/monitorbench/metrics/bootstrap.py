@@ -7,7 +7,7 @@ whatever order the samples come in; memory stays bounded however many samples th
 Two ways: `interval` draws G of G groups, for any statistic of weighted samples. Where a statistic sees of a
 group only a row of counts (its samples, its misses, …), groups of equal rows are interchangeable: how often
 each *kind* of row is drawn is multinomial over the kinds' shares, which is the same distribution and no
-approximation. `interval_of_totals` draws kinds: a million samples in pairs have some ten, so that a draw
+approximation. `kind_draws` draws kinds: a million samples in pairs have some ten, so that a draw
 costs ten numbers instead of half a million.
 """
 
@@ -147,29 +147,6 @@ def kind_draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> 
             found += np.bincount(at, minlength=size * len(n_groups)).reshape(size, -1)
         found[:, common] = counts[:, : len(common)]
         yield found
-
-
-def interval_of_totals(
-    statistic: Callable[[FloatArray], FloatArray],
-    columns: IntArray,
-    groups: IntArray,
-    *,
-    resamples: int,
-    seed: int,
-    confidence: float = 0.95,
-) -> Interval | None:
-    """The percentile interval of a statistic of the columns' totals over draws of whole groups.
-
-    `columns` is [samples, columns], `groups` [samples] the numbers of their groups. `statistic` takes
-    totals [draws, columns] and gives one number a draw, NaN where it is undefined there. None with
-    fewer than two groups, or where fewer than half the draws have a value.
-    """
-    rows = group_sums(columns, groups)
-    if len(rows) < 2:
-        return None
-    found = kinds_of_groups(rows)
-    batches = kind_draws(found.n_groups, resamples, seed, per_draw=len(found.n_groups))
-    return percentiles(np.concatenate([statistic(batch @ found.rows) for batch in batches]), confidence)
 
 
 def percentiles(values: FloatArray, confidence: float = 0.95) -> Interval | None:

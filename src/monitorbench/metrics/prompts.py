@@ -61,7 +61,7 @@ def compare_prompts(
     n = len(common[names[0]])
     if not n:
         return None
-    by_prompt = {name: cell_numbers(of, resamples=resamples, seed=seed) for name, of in common.items()}
+    by_prompt = {name: cell_numbers(of) for name, of in common.items()}
     facts = PromptsFacts(
         n=n,
         base=names[0],

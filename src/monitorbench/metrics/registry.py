@@ -35,11 +35,9 @@ _THREADS = 2
 
 @dataclass(frozen=True)
 class Part:
-    """One monitor's samples in one cell or slice, and how the groups of an interval are drawn."""
+    """One monitor's samples in one cell or slice."""
 
     judged: Columns
-    resamples: int
-    seed: int
 
     @cached_property
     def counts(self) -> Counts:
@@ -104,14 +102,14 @@ def _auroc(of: Part) -> Value:
 def _miss_rate_at(far: float) -> Callable[[Part], Value]:
     """The smallest MR at FAR <= `far` on these samples; all samples of one score on one side.
 
-    The interval is a cluster bootstrap by group, the threshold chosen anew in each draw.
+    Its interval counts in that the threshold is chosen on the same samples.
     """
 
     def measure(of: Part) -> Value:
         if of.n_benign_questions < questions_needed(far):
             return Value(None)
         found, groups = miss_rate_at_far(*of.scored, far), of.judged.groups
-        interval = miss_rate_at_far_interval(*of.scored, groups, far, resamples=of.resamples, seed=of.seed)
+        interval = miss_rate_at_far_interval(*of.scored, groups, far)
         return Value(found and found.miss_rate, interval)
 
     return measure
@@ -230,9 +228,9 @@ _NONE_OF = {
 }
 
 
-def cell_numbers(judged: Columns, *, resamples: int, seed: int) -> Numbers:
+def cell_numbers(judged: Columns) -> Numbers:
     """The numbers of some samples, whatever cells they come from."""
-    part = Part(judged, resamples, seed)
+    part = Part(judged)
     return numbers_of({metric.name: _as_value(metric.measure(part)) for metric in METRICS})
 
 
@@ -261,15 +259,11 @@ def _why_missing(metric: Metric, counts: Mapping[str, int]) -> str:
     return "one class only" if counts.get(metric.over) else _NONE_OF.get(metric.over, "")
 
 
-def of_parts(
-    judged: Columns, parts: Mapping[str, BoolArray], *, resamples: int, seed: int
-) -> dict[str, Numbers]:
+def of_parts(judged: Columns, parts: Mapping[str, BoolArray]) -> dict[str, Numbers]:
     """The numbers of each part; a part is a mask [samples]."""
     # numpy leaves the interpreter to other threads while it sorts, sums and draws.
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = pool.map(
-            lambda inside: cell_numbers(judged.taking(inside), resamples=resamples, seed=seed), parts.values()
-        )
+        found = pool.map(lambda inside: cell_numbers(judged.taking(inside)), parts.values())
         return dict(zip(parts, found, strict=True))
 
 

@@ -13,7 +13,7 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, stdtr, stdtrit
+from scipy.special import chdtri, ndtr, stdtr, stdtrit
 
 from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
@@ -21,9 +21,11 @@ from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.low_far import enough_for, miss_rate_at_far
 from monitorbench.metrics.low_far_difference import paired_low_far_draws
 from monitorbench.metrics.rates import Interval
-from monitorbench.metrics.sensitivity import least_standard_error, smallest_p
+from monitorbench.metrics.sensitivity import POWER, errors_of_falls, least_standard_error, smallest_p
 
 _FAR = 0.05
+_POINTS = 40
+"""Quantiles of each of two distributions that a planned power is averaged over."""
 _SURE = 0.75
 """Confidence of the upper bound of the seeds' spread at which degrees of freedom are worked out: with it no
 more than 6 % of trainings without effect have p < .05, whatever the seeds' share of the variance."""
@@ -70,17 +72,47 @@ def estimate(
         raise ValueError(f"{n} seeds and {n_groups} groups: expected at least 2 of each")
     between = float(np.var(differences, ddof=1))
     shared = max(0.0, (n**2 * variance_of_mean - float(np.sum(variances))) / (n * (n - 1)))
-    degrees = degrees_of_freedom(between, shared, n, n_groups)
+    degrees = float(degrees_of_freedom(between, shared, n, n_groups))
     error = max(sqrt(between / n + shared), least_standard_error(n_groups))
     return SeedEstimate(float(np.mean(differences)), error, degrees, sqrt(between), n_groups)
 
 
-def degrees_of_freedom(between: float, shared: float, n_seeds: int, n_groups: int) -> float:
+def degrees_of_freedom(
+    between: float | FloatArray, shared: float | FloatArray, n_seeds: int, n_groups: int
+) -> FloatArray:
     """Of `estimate`: `between` is MS and `shared` c; at least 2 seeds and 2 groups."""
     n = n_seeds
-    at_most = (n - 1) * between / float(chdtri(n - 1, _SURE))
-    spent = at_most**2 / (n - 1) + (n * shared) ** 2 / (n_groups - 1)
-    return (at_most + n * shared) ** 2 / spent if spent > 0 else n_groups - 1.0
+    at_most = (n - 1) * np.asarray(between) / float(chdtri(n - 1, _SURE))
+    of_groups = n * np.asarray(shared)
+    spent = at_most**2 / (n - 1) + of_groups**2 / (n_groups - 1)
+    with np.errstate(invalid="ignore"):
+        found: FloatArray = np.where(spent > 0, (at_most + of_groups) ** 2 / spent, n_groups - 1.0)
+    return found
+
+
+def detectable_over_seeds(
+    auroc: float, between: float, shared: float, n_seeds: int, n_groups: int, n_tests: int, *, level: float
+) -> float | None:
+    """The smallest fall of an AUROC that `estimate` would find with `POWER`; None where it would find none.
+
+    As `sensitivity.detectable_fall`, but of at least two seeds: the power is averaged over what few seeds and
+    groups make of MS and c, whose means are `between` and `shared`, and with them of the degrees of freedom.
+    """
+    tail = level / (2 * n_tests)
+    if n_groups < 2 or smallest_p(n_groups) > 2 * tail:
+        return None
+    error = sqrt(between / n_seeds + shared)
+    falls, errors = errors_of_falls(auroc, error, n_groups)
+    of_seeds, of_groups = (
+        chdtri(n, 1 - (np.arange(_POINTS) + 0.5) / _POINTS) / n for n in (n_seeds - 1, n_groups - 1)
+    )
+    seen, luck = (grid.ravel() for grid in np.meshgrid(between * of_seeds, shared * of_groups))
+    degrees = degrees_of_freedom(seen, luck, n_seeds, n_groups)
+    least = least_standard_error(n_groups)
+    limits = stdtrit(degrees, 1 - tail) * np.maximum(np.sqrt(seen / n_seeds + luck), least) / error
+    powers = [float(ndtr(fall / at - limits).mean()) for fall, at in zip(falls, errors, strict=True)]
+    found = np.array(powers) >= POWER
+    return float(falls[found.argmax()]) if found.any() else None
 
 
 def auroc_over_seeds(base: Columns, tuned: Sequence[Columns]) -> tuple[float, SeedEstimate] | None:

@@ -43,22 +43,34 @@ def detectable_fall(
 
     The least δ with δ >= λ·SE(δ): with the noncentrality λ Student's t of `degrees` is above t₁₋ₐ in `POWER`
     of samples, and a = level/(2·n_tests), the level that the smallest of `n_tests` p values has to keep by
-    Holm's correction. `standard_error` is that
-    of no difference; at one of δ the tuned monitor's share of its square grows as `auroc_variance` does from
-    `auroc` to `auroc` − δ. A fall, since a rise has less variance and is found sooner. None also where so few
-    groups can't give as small a p as that.
+    Holm's correction. `standard_error` is that of no difference; `errors_of_falls` says how it grows. A fall,
+    since a rise has less variance and is found sooner. None also where so few groups can't give as small a p
+    as that.
     """
     tail = level / (2 * n_tests)
     if n_groups < 2 or smallest_p(n_groups) > 2 * tail:
         return None
+    falls, errors = errors_of_falls(auroc, standard_error, n_groups)
+    found = falls >= nctdtrinc(degrees, 1 - POWER, stdtrit(degrees, 1 - tail)) * errors
+    return float(falls[found.argmax()]) if found.any() else None
+
+
+def errors_of_falls(auroc: float, standard_error: float, n_groups: int) -> tuple[FloatArray, FloatArray]:
+    """Return a thousand falls of an AUROC, ascending, and the standard error of the difference at each.
+
+    `standard_error` is that of no difference: √(2v(1 − c)), with v the variance of one AUROC and c the
+    correlation of both. At a fall to a variance of g·v it is √(v(1 + g − 2c√g)), v and g by `auroc_variance`.
+    """
     falls = np.arange(1, 1001) / 1000 * auroc
     # Perfect separation has no variance by the formula; that of one inversion stands for it.
     highest = min(auroc, 1 - 1 / (n_groups + 1))
+    before = float(auroc_variance(highest, n_groups))
     fallen = auroc_variance(np.clip(auroc - falls, 0.5, highest), n_groups)
-    grown = np.maximum.accumulate(fallen / auroc_variance(highest, n_groups))
-    error = max(standard_error, least_standard_error(n_groups)) * np.sqrt((1 + grown) / 2)
-    found = falls >= nctdtrinc(degrees, 1 - POWER, stdtrit(degrees, 1 - tail)) * error
-    return float(falls[found.argmax()]) if found.any() else None
+    grown = np.maximum.accumulate(fallen / before)
+    least = max(standard_error, least_standard_error(n_groups))
+    correlation = max(0.0, 1 - least**2 / (2 * before))
+    errors = least * np.sqrt((1 + grown - 2 * correlation * np.sqrt(grown)) / (2 * (1 - correlation)))
+    return falls, errors
 
 
 def equivalence_p(

@@ -72,7 +72,7 @@ def choose_wording(
     if not scored:
         return None
     common = shared({name: of.taking(~np.isnan(of.scores)) for name, of in scored.items()})
-    numbers = {name: cell_numbers(of, resamples=resamples, seed=seed) for name, of in common.items()}
+    numbers = {name: cell_numbers(of) for name, of in common.items()}
     aurocs = {name: value for name, of in numbers.items() if (value := of["auroc"].value) is not None}
     if not aurocs:
         return None
@@ -85,7 +85,7 @@ def choose_wording(
     ids = common[chosen].sample_ids
     for name in judged.keys() - scored.keys():  # on the same samples, without a score
         inside = pc.is_in(judged[name].sample_ids, value_set=ids).to_numpy(zero_copy_only=False)
-        numbers[name] = cell_numbers(judged[name].taking(inside), resamples=resamples, seed=seed)
+        numbers[name] = cell_numbers(judged[name].taking(inside))
     apart: PromptSpread | None = spread(common, {name: numbers[name] for name in common})
     return WordingChoice(
         split=split,

@@ -27,7 +27,7 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
         points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
         name = f"{evaluation.monitor} · {evaluation.prompt}" + _at(points)
         judged = points[0].evaluation.judged if points else evaluation.judged
-        read.append((name, cell_numbers(judged, resamples=study.score.resamples, seed=study.seed)))
+        read.append((name, cell_numbers(judged)))
     named = Counter(name for name, _ in read)
     rows = [
         (name if named[name] == 1 else f"{name} {directory.name.rpartition('-')[2][:_HASH]}", found)

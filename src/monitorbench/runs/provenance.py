@@ -145,6 +145,11 @@ def _remarks(reason: str, names: Sequence[str]) -> list[str]:
 
 def versions() -> dict[str, str]:
     """The versions of Python, of monitorbench and of the installed packages that decide results."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:
     installed = {"python": platform.python_version(), "monitorbench": monitorbench.__version__}
     for package in _PACKAGES:
         try:

@@ -36,14 +36,14 @@ from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
-from monitorbench.scoring.numbers import Drawn, add_numbers
+from monitorbench.scoring.numbers import add_numbers
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
 BAG_OF_WORDS = "bag_of_words"
 
-BASELINES_VERSION = 9
+BASELINES_VERSION = 10
 """Raised when the baselines or the metrics come to other numbers on the same dataset, so that kept ones are
 not reused; `tests/scoring/test_baselines.py` pins the numbers of this version."""
 _FILE = "metrics.json"
@@ -135,7 +135,6 @@ class Baselines(NamedTuple):
 
 def baselines_of(study: Study, data: Path) -> Baselines:
     """The baselines' numbers and answers over the test split of `data`; reused where they are there."""
-    drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
     # A dataset's directory can gain a train split later, and with it the baselines that are fitted on one.
     splits = read_finished(data)["results"]["splits"]
     identity = {
@@ -143,14 +142,14 @@ def baselines_of(study: Study, data: Path) -> Baselines:
         "split": Split.TEST.value,
         "splits": {name: splits[name] for name in Split if name in splits},
         "stakes": study.stakes.model_dump(),
-        **drawn,
+        "seed": study.seed,
         "version": BASELINES_VERSION,
         "versions": {name: importlib.metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")},
     }
     run = RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
     with run.owned():  # every run of a sweep over this dataset asks for them
         if not run.done:
-            _keep(study, data, run, drawn)
+            _keep(study, data, run)
         numbers, curves = read_trees(read_checked(run.path, _FILE))
         table = pq.read_table(checked_file(run.path, _ANSWERS))
         shortcuts = cast(dict[str, ShortcutMarks], read_checked(run.path, _SHORTCUTS))
@@ -159,7 +158,7 @@ def baselines_of(study: Study, data: Path) -> Baselines:
     return Baselines(numbers, curves, answers, shortcuts)
 
 
-def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
+def _keep(study: Study, data: Path, run: RunDirectory) -> None:
     """Work the baselines' numbers out, and write them into their own run."""
     _log.info("score: baselines of %s, kept in %s", data.name, run.path)
     with run.recording(study) as results:
@@ -169,7 +168,7 @@ def _keep(study: Study, data: Path, run: RunDirectory, drawn: Drawn) -> None:
         )
         table = Table()
         curves = {
-            name: {NO_PROMPT: add_numbers(table, name, NO_PROMPT, judged, study.stakes, drawn)}
+            name: {NO_PROMPT: add_numbers(table, name, NO_PROMPT, judged, study.stakes)}
             for name, judged in answered.items()
         }
         write_json(run.path / _FILE, number_trees(table, curves))

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TypedDict, cast
 
 import numpy as np
 
@@ -44,9 +44,16 @@ from monitorbench.records import Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
-from monitorbench.scoring.numbers import Drawn, add_numbers
+from monitorbench.scoring.numbers import add_numbers
 from monitorbench.scoring.points import PointAt, add_points
 from monitorbench.scoring.recommendation.decide import decision_of
+
+
+class Drawn(TypedDict):
+    """How groups are drawn for the intervals of differences."""
+
+    resamples: int
+    seed: int
 
 
 def measured(
@@ -74,7 +81,7 @@ def measured(
         }
         decision = decision_of(study, evaluations, points, voids)
     for e in evaluations:
-        of_prompt = add_numbers(table, e.monitor, e.prompt, e.judged, study.stakes, drawn)
+        of_prompt = add_numbers(table, e.monitor, e.prompt, e.judged, study.stakes)
         curves.setdefault(e.monitor, {})[e.prompt] = of_prompt
     baselines = baselines_of(study, data)
     table.update(baselines.table)

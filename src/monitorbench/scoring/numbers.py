@@ -1,34 +1,23 @@
 """All numbers of one monitor under one prompt: cells, slices, macro averages, curves and cost."""
 
-from typing import TypedDict
-
 import numpy as np
 
-from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import OVERALL, Columns, by_cell, by_slice
+from monitorbench.metrics.cost import Stakes
 from monitorbench.metrics.registry import of_parts
 from monitorbench.metrics.summary import Curves, cost_numbers, curves, macro
 from monitorbench.metrics.table import MACRO, Place, Table
 
 
-class Drawn(TypedDict):
-    """How an interval's groups are drawn."""
-
-    resamples: int
-    seed: int
-
-
-def add_numbers(
-    table: Table, monitor: str, prompt: str, judged: Columns, stakes: Stakes, drawn: Drawn
-) -> Curves:
+def add_numbers(table: Table, monitor: str, prompt: str, judged: Columns, stakes: Stakes) -> Curves:
     """Add a monitor's numbers and return its curves; ValueError where a sample is judged twice."""
     # By descending score, so that no cell has to sort again (`ranked`); samples without a score come last.
     judged = judged.taking(np.argsort(-judged.scores, kind="stable"))
     cells = by_cell(judged)
-    found = of_parts(judged, cells | by_slice(judged), **drawn)
+    found = of_parts(judged, cells | by_slice(judged))
     for part, numbers in found.items():
         table.add(Place(monitor, prompt, part), numbers)
     table.add(Place(monitor, prompt, OVERALL), cost_numbers(judged, stakes))
     of_cells = {name: found[name] for name in cells}
-    table.add(Place(monitor, prompt, MACRO), macro(judged, of_cells, **drawn))
+    table.add(Place(monitor, prompt, MACRO), macro(judged, of_cells))
     return curves(judged)

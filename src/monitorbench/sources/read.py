@@ -10,16 +10,14 @@ import gzip
 import hashlib
 import io
 import logging
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from monitorbench import strict_json
+from monitorbench import strict_json, untrusted
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.conversations.read import NoChat
@@ -88,12 +86,12 @@ class SourceFiles:
                     f"{file.config.sha256[:12]}… (conf/source/{self.name}.yaml); fetch the file again"
                 )
 
-    def opened(self, file: RawFile) -> io.BufferedReader | gzip.GzipFile:
-        """The file's bytes, gunzipped where its name says so."""
+    def opened(self, file: RawFile) -> io.BufferedReader:
+        """The file's bytes, unpacked where its name says so."""
         zipped = file.path.suffix == ".gz" and not _is_tar(file.path)
         if zipped and not file.path.stat().st_size:
             raise UserError(f"{self.name}: {file.path}: breaks off at its beginning; fetch it again")
-        return gzip.open(file.path) if zipped else file.path.open("rb")
+        return file.path.open("rb") if _is_tar(file.path) else untrusted.opened(file.path)
 
     def jsonl(self, part: str, parse: Callable[[Mapping[str, Any]], T | None]) -> Iterator[T]:
         """Parse each line of the JSON-lines files that match; None from `parse` passes a row over."""
@@ -138,9 +136,8 @@ class SourceFiles:
         """Parse each row of the Parquet files that match."""
         for file in self.matching(part):
             try:
-                batches = pq.ParquetFile(file.path).iter_batches(1024)
                 number = 0
-                for batch in batches:
+                for batch in untrusted.parquet_batches(file.path):
                     for row in batch.to_pylist():
                         number += 1
                         yield from self._parsed(file, f"row {number}", row, parse)
@@ -213,9 +210,10 @@ class SourceFiles:
                         self.bad(f"{file.path.name} line {number}", f"longer than {MAX_LINE_BYTES} bytes")
                         continue
                     yield number, line
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            except untrusted.BrokenFile as error:
                 raise UserError(
-                    f"{self.name}: {file.path}: breaks off after line {number} ({error}); fetch it again"
+                    f"{self.name}: {file.path}: breaks off after line {number} ({error.__cause__}); "
+                    "fetch it again"
                 ) from error
 
     def _content_sha256(self, file: RawFile) -> str:
@@ -233,12 +231,13 @@ class SourceFiles:
                 f"{self.name}: {file.path}: broken archive ({_one_line(error)}); fetch it again"
             ) from error
 
-    def _chunks(self, file: RawFile, stream: io.BufferedReader | gzip.GzipFile) -> Iterator[bytes]:
+    def _chunks(self, file: RawFile, stream: io.BufferedReader) -> Iterator[bytes]:
         try:
             while chunk := stream.read(_CHUNK):
                 yield chunk
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise UserError(f"{self.name}: {file.path}: breaks off ({error}); fetch it again") from error
+        except untrusted.BrokenFile as error:
+            reason = error.__cause__
+            raise UserError(f"{self.name}: {file.path}: breaks off ({reason}); fetch it again") from error
 
     def _decoded_lines(self, file: RawFile, reached: list[int]) -> Iterator[str]:
         """Lines as text; notes in `reached[0]` which one was given last."""

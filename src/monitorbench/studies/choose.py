@@ -5,7 +5,7 @@ in a process of its own, so that none stays in memory.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich import box
@@ -23,8 +23,6 @@ from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.served import described
 from monitorbench.metrics.choice.facts import FILE, as_recommendation, decision_facts
 from monitorbench.records import Split
-from monitorbench.report.stages import with_page
-from monitorbench.report.write import report
 from monitorbench.runs.directory import read_checked, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.progress import clock_time
@@ -39,9 +37,10 @@ SPLITS = (Split.CALIBRATION, Split.TEST)
 _log = logging.getLogger(__name__)
 
 
-def choose(study: Study, candidates: Sequence[Study]) -> Path:
+def choose(study: Study, candidates: Sequence[Study], on_data: Callable[[Path], None]) -> Path:
     """Answer which of some candidates to deploy; returns the run directory of the comparison.
 
+    `on_data` is told the dataset's directory as soon as that is written.
     The sentence of `recommend` stands on top of its page. Raises `ConfigError` for an engine on whose scores
     nothing is calibrated, and what the stages raise.
     """
@@ -49,9 +48,14 @@ def choose(study: Study, candidates: Sequence[Study]) -> Path:
     for candidate in candidates:
         refuse_fast_scores(candidate.engine, "`choose` calibrates")
     data = ensure(study, SPLITS)
+    on_data(data)
     runs = [
         {split: _evaluated(on_split(candidate, split), data) for split in SPLITS} for candidate in candidates
     ]
+    # What draws is imported here: a second process may be fitting meanwhile.
+    from monitorbench.report.stages import with_page
+    from monitorbench.report.write import report
+
     evaluations = tuple(run for of_candidate in runs for run in of_candidate.values())
     candidates_runs = study.recommend.model_copy(update={"runs": evaluations})
     asked = study.model_copy(update={"recommend": candidates_runs})

@@ -22,7 +22,7 @@ from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.columns import OVERALL, UNPAIRED, Columns, by_cell
 from monitorbench.metrics.low_far import questions_needed
-from monitorbench.metrics.replicates import degrees_of_freedom
+from monitorbench.metrics.replicates import detectable_over_seeds
 from monitorbench.metrics.sensitivity import POWER, auroc_variance, detectable_fall
 from monitorbench.metrics.words import LEVEL, MEASURES
 from monitorbench.metrics.written import rate
@@ -137,9 +137,7 @@ def _cell_power(
         n_groups=n_groups,
         auroc=value,
         is_measured=measured is not None,
-        detectable=tuple(
-            detectable_over_seeds(assumed, value, variance, n_groups, n, n_tests) for n in seeds
-        ),
+        detectable=tuple(planned_fall(assumed, value, variance, n_groups, n, n_tests) for n in seeds),
     )
 
 
@@ -154,7 +152,7 @@ def _measured_auroc(base: Columns) -> tuple[float, float] | None:
     return None if not variance else (value, variance)
 
 
-def detectable_over_seeds(
+def planned_fall(
     assumed: Assumed, value: float, variance: float, n_groups: int, n_seeds: int, n_tests: int
 ) -> float | None:
     """The smallest fall that a test of base and tuned over so many seeds would find.
@@ -165,9 +163,6 @@ def detectable_over_seeds(
     if n_groups < 2:
         return None
     if n_seeds == 1:
-        error, degrees = sqrt(2 * shared), n_groups - 1.0
-    else:
-        between = assumed.seed_sd**2 + shared
-        error = sqrt(between / n_seeds + shared)
-        degrees = degrees_of_freedom(between, shared, n_seeds, n_groups)
-    return detectable_fall(value, error, degrees, n_groups, n_tests, level=LEVEL)
+        return detectable_fall(value, sqrt(2 * shared), n_groups - 1.0, n_groups, n_tests, level=LEVEL)
+    between = assumed.seed_sd**2 + shared
+    return detectable_over_seeds(value, between, shared, n_seeds, n_groups, n_tests, level=LEVEL)

@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 from score_files import Import, runs_of
 
 from monitorbench.config.base import UserError
+from monitorbench.config.imports import Import as Settings
+from monitorbench.config.imports import ImportColumns
+from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.interop.imports.scores import combined, levelled
 from monitorbench.interop.inspect import read as read_log
 from monitorbench.runs.directory import read_manifest
@@ -38,12 +41,20 @@ def separated(mark: str) -> Callable[[list[dict[str, Any]]], str]:
     )
 
 
+def by_line(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
 @pytest.mark.parametrize(
     ("name", "write"),
     [
         ("s.json", json.dumps),
         ("s.json", lambda rows: "\ufeff \n" + json.dumps(rows, indent=2)),
+        ("s.json", by_line),
+        ("s.json", lambda rows: json.dumps({row.pop("id"): row for row in map(dict, rows)})),
         ("s.jsonl", json.dumps),
+        ("s.ndjson", by_line),
         ("s.csv", separated(",")),
         ("s.csv", separated(";")),
         ("s.csv", separated("\t")),
@@ -51,11 +62,48 @@ def separated(mark: str) -> Callable[[list[dict[str, Any]]], str]:
     ],
 )
 def test_one_table_is_the_same_in_every_form(
-    name: str, write: Callable[[list[dict[str, Any]]], str], tmp_path: Path, importing: Import
+    name: str, write: Callable[[list[dict[str, Any]]], str], packed: str, tmp_path: Path, importing: Import
 ):
     """If it failed: a person would have to rewrite the file, told that it is something which it isn't."""
-    (tmp_path / name).write_text(write(ROWS), encoding="utf-8")
-    assert scores_of(tmp_path, importing(tmp_path / name)) == [i / 8 for i in range(8)]
+    content = write(ROWS).encode()
+    file = tmp_path / f"{name}{packed}"
+    with pa.output_stream(str(file), compression={"": None, ".gz": "gzip", ".zst": "zstd"}[packed]) as stream:
+        stream.write(content)
+    run = importing(file)
+    assert scores_of(tmp_path, run) == [i / 8 for i in range(8)]
+    data = tmp_path / "data" / read_manifest(run)["results"]["data"]
+    assert sorted(pq.read_table(data / "origins.parquet")["own_id"].to_pylist()) == [
+        f"s{i}" for i in range(8)
+    ]
+
+
+def test_one_object_is_a_row(tmp_path: Path):
+    """If it failed: the result of a single run would have to be wrapped in a list."""
+    (tmp_path / "s.json").write_text(json.dumps(ROWS[0], indent=1))
+    assert read_files([tmp_path / "s.json"], Settings()).table.to_pylist() == ROWS[:1]
+
+
+def wide(i: int) -> dict[str, Any]:
+    return {f"file_{i}_{k}.py": {"lines": k, "tool": {"name": "x", f"argument {i}": 1}} for k in range(3)}
+
+
+def test_only_what_is_asked_for_is_read(tmp_path: Path):
+    """If it failed: a key in each row would be a column of all rows, and a log of a megabyte take minutes."""
+    rows = [{**row, "meta": wide(i), "calls": [{"s": 0.5, **wide(i)}]} for i, row in enumerate(ROWS)]
+    (tmp_path / "s.jsonl").write_text(by_line(rows))
+    (tmp_path / "s.json").write_text(json.dumps({row["id"]: row for row in rows}))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "s.parquet")
+    log_of(tmp_path / "log.json", **{f"q{i}": {"metadata": wide(i)} for i in range(6)})
+    settings = Settings(actions=("calls",), columns=ImportColumns(score="calls.s"))
+    for name in ("s.jsonl", "s.json", "s.parquet"):
+        read = read_files([tmp_path / name], settings)
+        assert set(read.table.column_names) == {"id", "label", "calls"}
+        assert read.table["calls"].to_pylist() == [[{"s": 0.5}]] * 8
+        assert {"meta.file_3_0.py.lines", "calls.s"} <= set(read.present)
+    read = read_files([tmp_path / "log.json"], Settings(columns=ImportColumns(score="scores.mon")))
+    usual = {"sample_id", "group", "epoch", "request", "response", "unusable"}
+    assert set(read.table.column_names) == {*usual, "scores.mon"}
+    assert "metadata.file_5_2.py.tool.argument 5" in read.present
 
 
 @pytest.mark.parametrize(

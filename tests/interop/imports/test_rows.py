@@ -14,6 +14,7 @@ from score_files import Import, runs_of, write_csv
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import as Settings
+from monitorbench.config.imports import ImportColumns
 from monitorbench.corpus.store import read_split
 from monitorbench.interop.imports import values
 from monitorbench.interop.imports.readers.open import read_files
@@ -80,7 +81,7 @@ def test_all_formats_give_the_same_scores(
     scale = (10.0, 0.0) if is_turned else (0.0, 10.0)
     want = np.array([np.nan if score is None else score / 10 for _, score in rows])
     for name in ("s.csv", "s.jsonl", "s.parquet"):
-        read = read_files([folder / name], Settings())
+        read = read_files([folder / name], Settings(columns=ImportColumns(response="note")))
         found = values.scores(read, "score", scale=scale, levels=None)
         np.testing.assert_allclose(found, 1 - want if is_turned else want, atol=1e-12)
         assert values.texts(read, "note").to_pylist() == [note for note, _ in rows]

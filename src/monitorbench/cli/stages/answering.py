@@ -32,11 +32,15 @@ def _candidates(monitors: Sequence[str], compose: Compose) -> list[Study]:
 
 
 def _choose(study: Study, compose: Compose) -> Path:
+    from monitorbench.studies.ahead import shortcuts_ahead
+
+    is_quick = all(entry.endswith(".jsonl") for entry in study.monitors)  # no model judges meanwhile
+    on_data = shortcuts_ahead(study) if is_quick else lambda _: None
     candidates = _candidates(study.monitors, compose)
     _log.info("choose: %d monitors over dataset=%s", len(candidates), study.dataset.name)
     from monitorbench.studies.choose import choose  # takes seconds: what is typed was looked at before
 
-    return choose(study, candidates)
+    return choose(study, candidates, on_data)
 
 
 def _choice_plan(study: Study, compose: Compose) -> None:

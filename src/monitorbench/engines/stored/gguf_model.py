@@ -94,8 +94,17 @@ def _read(file: Path, where: str) -> Any:
     """The file's `GGUFReader`, once all its tensors are seen to be there."""
     from gguf import GGUFReader
 
+    class WholeReader(GGUFReader):
+        """Reads no value behind the end of the file, where the package would go on with empty ones."""
+
+        def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
+            found = super()._get(offset, dtype, count, override_order)
+            if len(found) < count:
+                raise ValueError(f"it breaks off, {count:,} values are said to be at byte {offset:,}")
+            return found
+
     with _refused_in_one_line(file, where):
-        reader = GGUFReader(file)
+        reader = WholeReader(file)
         _value(reader, "general.architecture")
     return reader
 

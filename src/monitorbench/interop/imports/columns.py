@@ -22,7 +22,7 @@ class ImportedColumns(NamedTuple):
 
 
 def find_columns(present: Sequence[str], settings: Import, clashing: Collection[str] = ()) -> ImportedColumns:
-    """The columns of a table with these names; `clashing` are those that several columns of the file have.
+    """Which of the columns with these names is what; `clashing` are names that several columns have.
 
     Raises `UserError` where one that was named is not there or there twice, or where no score or label can be
     found, `ConfigError` where two settings say which monitors there are.

@@ -4,6 +4,7 @@ Promises: a column in which the log says anything stays the log's, but a label i
 second file says nothing of is left out of everything, and counted.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ def labelled(read: ImportedFiles, file: Path, settings: Import) -> Labelled:
     labels = read_files([file], settings.model_copy(update={"format": "auto"}))
     own, theirs = (_column(one, "sample", settings) for one in (read, labels))
     label = _column(labels, "label", settings)
-    if label in read.table.column_names:
+    if label in read.present:
         raise ConfigError(
             f"import.labels={file}: {read.files[0]} has a column {label!r} too; expected it in one of them"
         )
@@ -63,14 +64,19 @@ def labelled(read: ImportedFiles, file: Path, settings: Import) -> Labelled:
             table = table.append_column(name, joined)
         elif table.column(name).null_count == len(rows):
             table = table.set_column(table.column_names.index(name), name, joined)
-    return Labelled(read.taking(table, rows), labels, len(found) - len(rows))
+    both = replace(
+        read.taking(table, rows),
+        present=tuple(dict.fromkeys((*read.present, *labels.present))),
+        clashing=read.clashing | labels.clashing,
+    )
+    return Labelled(both, labels, len(found) - len(rows))
 
 
 def _column(read: ImportedFiles, role: str, settings: Import) -> str:
     """The column of a file that is the one named, or has a usual name for it."""
     named = settings.columns.named().get(role)
     wanted = [named] if named else [*settings.columns.looked_for().get(role, ())]
-    present = read.table.column_names
+    present = read.present
     for name in wanted:
         if name in present:
             return name

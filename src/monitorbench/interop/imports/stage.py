@@ -22,7 +22,7 @@ from monitorbench.interop.imports.conversations import read_side
 from monitorbench.interop.imports.dataset import write_dataset
 from monitorbench.interop.imports.evaluation import VERSION, Named, steps_of, write_evaluation
 from monitorbench.interop.imports.labels import labelled
-from monitorbench.interop.imports.readers.open import ImportedFiles, clashing, read_files
+from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
 from monitorbench.interop.imports.samples import keys_of, samples_of
 from monitorbench.interop.imports.scores import Rows, scored
 from monitorbench.interop.imports.unnest import is_list, unnested
@@ -66,7 +66,7 @@ def import_scores(study: Study) -> Path:
     places: IntArray | None = None
     if settings.actions:
         read, places, _ = unnested(read, settings.actions)
-    columns = find_columns(read.table.column_names, settings, clashing(read.table))
+    columns = find_columns(read.present, settings, read.clashing)
     draws: IntArray | None = None
     if lists := sorted({name for name in columns.scores.values() if is_list(read.table.column(name).type)}):
         if len(lists) < len(set(columns.scores.values())):

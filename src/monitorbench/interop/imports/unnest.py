@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
-from monitorbench.interop.imports.readers.open import ImportedFiles, flat
+from monitorbench.interop.imports.columns import absent_column
+from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.metrics.bootstrap import IntArray
 
 
@@ -58,12 +59,12 @@ def unnested(read: ImportedFiles, names: Sequence[str], *, may_be_empty: bool = 
         of_column = (np.cumsum(n_own) - n_own)[parents] + places
         entry = pa.array(of_column, mask=(n_own == 0)[parents], type=pa.int64())
         table = table.append_column(name, pc.list_flatten(found).take(entry))
-    return Unnested(read.taking(flat(table), parents), places, parents)
+    return Unnested(read.taking(table.flatten(), parents), places, parents)
 
 
 def _lists(read: ImportedFiles, name: str) -> pa.Array:
     if name not in read.table.column_names:
-        raise UserError(f"import.actions: no column {name!r}; there are {', '.join(read.table.column_names)}")
+        raise UserError(absent_column("import.actions", name, read.present))
     column = read.table.column(name)
     if not is_list(column.type):
         raise UserError(f"import.actions: {name} holds {column.type}, no lists; expected an entry an action")

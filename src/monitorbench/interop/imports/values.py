@@ -22,7 +22,7 @@ def texts(read: ImportedFiles, name: str) -> pa.Array:
     column = _whole(read, name)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-            refuse(read, 0, name, f"holds {column.type}", "text or a number in each row")
+            refuse(read, 0, name, f"holds {str(column.type)[:60]}", "text or a number in each row")
         column = pc.cast(column, pa.string())
     column = pc.cast(column, pa.string())
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)

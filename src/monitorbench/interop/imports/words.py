@@ -29,7 +29,7 @@ def say_rows(read: ImportedFiles, n_rows: int, columns: ImportedColumns) -> None
     taken = [f"{role}={name}" for role, name in columns.names.items()]
     _log.info("import: %s", ", ".join(filter(None, [*taken, shown])))
     used = {*columns.names.values(), *scores}
-    if rest := [name for name in read.table.column_names if name not in used]:
+    if rest := [name for name in read.present if name not in used]:
         more = f" and {len(rest) - 6} more" if len(rest) > 6 else ""
         _log.info("import: not read: %s%s", ", ".join(rest[:6]), more)
 

@@ -6,6 +6,7 @@ however small it is compressed, and one line for what can't be read. A sample in
 (zipfile can from Python 3.14).
 """
 
+import io
 import re
 import struct
 import zipfile
@@ -22,6 +23,7 @@ from monitorbench.config.base import UserError
 from monitorbench.sources.files.inspect_chunks import SHELL, chunk_starts, whole_row
 from monitorbench.sources.files.inspect_json import members
 from monitorbench.sources.read import BadRow, SourceFiles
+from monitorbench.untrusted import opened
 
 MAX_BYTES = 512 * 1024 * 1024
 """Of one sample's JSON, or of one of its chunks; parsing takes several times as much memory."""
@@ -111,7 +113,7 @@ def _from_json(files: SourceFiles, path: Path) -> Iterator[Logged]:
     header: dict[str, Any] = {}
     run, is_log = None, False
     try:
-        with path.open(encoding="utf-8-sig") as stream:
+        with io.TextIOWrapper(opened(path), encoding="utf-8-sig") as stream:
             for key, value, number in members(stream, MAX_BYTES):
                 if number is None:
                     is_log |= key == "samples" and isinstance(value, list)

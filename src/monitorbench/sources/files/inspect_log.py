@@ -24,11 +24,12 @@ from monitorbench.records import (
 )
 from monitorbench.sources.files.inspect_archive import Logged, logged_samples
 from monitorbench.sources.read import BadRow, SourceFiles
+from monitorbench.untrusted import with_compressed
 
 VERSION = 2
 """Raised whenever the same files become other samples."""
 
-SUFFIXES = (".eval", ".json")
+SUFFIXES = (".eval", *with_compressed(".json"))
 
 _ATTACHMENT = "attachment://"
 

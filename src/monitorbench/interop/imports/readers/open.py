@@ -4,22 +4,17 @@ Promises: the columns are the files' own, nested fields under dotted names (`sco
 said in words (`Read.where`), so that what is wrong with it can be found.
 """
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
-from monitorbench.interop.imports.readers import delimited, json_lines, parquet
-from monitorbench.interop.imports.readers.chat_columns import chats_as_text
+from monitorbench.interop.imports.readers import delimited, json_rows, parquet
+from monitorbench.interop.imports.readers.table import ReadTable, Wanted
 from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.files import file_sha256
@@ -31,25 +26,25 @@ class FileFormat:
     """How one kind of file is read."""
 
     suffixes: tuple[str, ...]
-    read: Callable[[Path], pa.Table]
-    """Raw columns under the file's own names."""
+    read: Callable[[Path, Wanted], ReadTable]
+    """The wanted columns under the file's own names."""
     line: Callable[[Path, int], str]
     """Where a row of that table is, in words."""
-    rows: Callable[[Path, Sequence[str]], Iterable[Mapping[str, Any]]] | None = None
-    """Rows with at least these fields, each as the file has it; None where all values are plain."""
 
 
 FORMATS = {
     "csv": FileFormat(delimited.SUFFIXES, delimited.read, delimited.line),
-    "jsonl": FileFormat(json_lines.SUFFIXES, json_lines.read, json_lines.line, json_lines.rows),
-    "parquet": FileFormat(parquet.SUFFIXES, parquet.read, parquet.line, parquet.rows),
-    "inspect": FileFormat(inspect.SUFFIXES, inspect.read, inspect.line),
+    "jsonl": FileFormat(json_rows.SUFFIXES, json_rows.read, json_rows.line),
+    "parquet": FileFormat(parquet.SUFFIXES, parquet.read, parquet.line),
+    "inspect": FileFormat(inspect.SUFFIXES, inspect.read_log, inspect.line),
 }
+FILE = "file"
+"""Column with the file's name, without its endings, where no column of a file is called so."""
 
 
 @dataclass(frozen=True)
 class ImportedFiles:
-    """The files' rows."""
+    """The files' rows, as far as somebody asks for them."""
 
     table: pa.Table
     files: tuple[Path, ...]
@@ -60,6 +55,10 @@ class ImportedFiles:
     """How many rows there are up to the end of each file."""
     rows: IntArray
     """[rows of the table]: the row of the files that each is of, where one became several."""
+    present: tuple[str, ...]
+    """Names of all columns, those that nobody asked for among them."""
+    clashing: frozenset[str]
+    """Names that several columns of a file have, so that none of these was read."""
 
     def where(self, row: int) -> str:
         """A row of the table as a person finds it: `scores.csv, line 17`."""
@@ -70,7 +69,7 @@ class ImportedFiles:
 
     def taking(self, table: pa.Table, rows: IntArray) -> "ImportedFiles":
         """The same files as another table, whose rows are of these rows of this one."""
-        return ImportedFiles(table, self.files, self.sha256, self.formats, self.ends, self.rows[rows])
+        return replace(self, table=table, rows=self.rows[rows])
 
 
 def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
@@ -85,7 +84,10 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
         )
     files = [found for file in files for found in _files_of(file)]
     formats = [format_of(file, settings.format) for file in files]
-    tables = [_flat(_read(file, FORMATS[kind], settings)) for kind, file in zip(formats, files, strict=True)]
+    wanted = wanted_columns(settings)
+    read = [FORMATS[kind].read(file, wanted) for kind, file in zip(formats, files, strict=True)]
+    present = tuple(dict.fromkeys(name for one in read for name in one.present))
+    tables = [one.table for one in read]
     ends = np.cumsum([one.num_rows for one in tables]).tolist()
     if not ends[-1]:
         raise UserError(f"{files[0]}: no row in it; expected a row a score")
@@ -94,6 +96,10 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
     except pa.ArrowException as error:
         reason = " ".join(str(error).split())[:120]
         raise UserError(f"from=[{','.join(map(str, files))}]: columns of unlike kinds ({reason})") from error
+    if FILE in wanted and FILE not in present:
+        names = pa.array([file.name.partition(".")[0] for file in files])
+        of_row = np.repeat(np.arange(len(files)), np.diff([0, *ends]))
+        table, present = table.append_column(FILE, names.take(pa.array(of_row))), (*present, FILE)
     return ImportedFiles(
         table,
         tuple(files),
@@ -101,6 +107,23 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
         tuple(formats),
         tuple(ends),
         np.arange(ends[-1]),
+        present,
+        frozenset().union(*(one.clashing for one in read)),
+    )
+
+
+def wanted_columns(settings: Import) -> Wanted:
+    """The columns that the settings ask for, and those of usual names."""
+    usual = [name for names in settings.columns.looked_for().values() for name in names]
+    before = ["", *(f"{action}." for action in settings.actions)]
+    return Wanted(
+        [
+            *settings.columns.named().values(),
+            *(settings.monitors or {}).values(),
+            *(f"{prefix}{name}" for prefix in before for name in usual),
+            "unusable",
+        ],
+        settings.actions,
     )
 
 
@@ -123,19 +146,12 @@ def _files_of(given: Path) -> list[Path]:
     raise UserError(f"from={given}: no such file; expected a CSV, JSON lines, Parquet or Inspect file")
 
 
-def _read(file: Path, kind: FileFormat, settings: Import) -> pa.Table:
-    table = kind.read(file)
-    if kind.rows is None:
-        return table
-    return chats_as_text(table, partial(kind.rows, file), settings.actions)
-
-
 def format_of(file: Path, asked: str) -> str:
     """The name of a format: what was asked for, or by the ending; a JSON array is read as JSON lines are."""
     if asked != "auto":
         return asked
-    if json_lines.is_array(file):
-        return "jsonl"
+    if file.name.lower().endswith(inspect.SUFFIXES[1:]):
+        return "inspect" if b'"eval"' in json_rows.head(file) else "jsonl"
     for name, kind in FORMATS.items():
         if file.name.lower().endswith(kind.suffixes):
             return name
@@ -144,33 +160,3 @@ def format_of(file: Path, asked: str) -> str:
         f"from={file}: no ending that says what it is; expected one of {endings}, or "
         f"import.format={'|'.join(FORMATS)}"
     )
-
-
-def flat(table: pa.Table) -> pa.Table:
-    """Fields of objects as columns of their own; columns of which several have one name are left out.
-
-    Their names are in the schema's metadata (`clashing`), for the message to who asks for one.
-    """
-    while any(pa.types.is_struct(field.type) for field in table.schema):
-        table = table.flatten()
-    counts = Counter(table.column_names)
-    twice = sorted(name for name, n in counts.items() if n > 1)
-    if not twice:
-        return table
-    table = table.select([i for i, name in enumerate(table.column_names) if counts[name] == 1])
-    return table.replace_schema_metadata({"clashing": json.dumps([*clashing(table), *twice])})
-
-
-def clashing(table: pa.Table) -> list[str]:
-    """Names that several columns of the file have, so that none of these was read."""
-    return list(json.loads((table.schema.metadata or {}).get(b"clashing", b"[]")))
-
-
-def _flat(table: pa.Table) -> pa.Table:
-    """Fields of objects as columns of their own, `outer.inner`."""
-    table = flat(table)
-    # Categories of data frames are their values.
-    for i, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, pc.cast(table.column(i), field.type.value_type))
-    return table

@@ -1,0 +1,184 @@
+"""Rows of any shape as a table of the columns that are asked for, nested fields under dotted names.
+
+Promises: a column that nobody asked for costs no more than its name; what a cell holds does not depend on
+other rows, but that a column of unlike things is text; a conversation is JSON text, with all of its fields.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from monitorbench.config.base import UserError
+from monitorbench.conversations.chats import resembles_chat
+from monitorbench.conversations.read import as_json
+from monitorbench.sources.read import BadRow, encodable
+
+MAX_COLUMNS = 1000
+"""Most columns that an import reads of one file."""
+
+
+class Wanted:
+    """Names of the columns that are asked for; `outer.*` asks for all below `outer`, `*` for every column."""
+
+    def __init__(self, names: Iterable[str], lists: Collection[str] = ()) -> None:
+        """`lists` are columns with an entry per step, of which only the wanted fields are read."""
+        given = (*names, *lists)
+        self.names = frozenset(name for name in given if not name.endswith("*"))
+        self.lists = frozenset(lists)
+        self._below = tuple(name[:-1] for name in given if name.endswith("*"))
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a column is asked for."""
+        return name in self.names or name.startswith(self._below)
+
+    def holds(self, field: str) -> bool:
+        """Whether a field is asked for, or anything inside it."""
+        return field in self or any(name.startswith(f"{field}.") for name in (*self.names, *self._below))
+
+
+EVERYTHING = Wanted(["*"])
+
+
+class ReadTable(NamedTuple):
+    """What a reader found in a file."""
+
+    table: pa.Table
+    """The columns that were asked for."""
+    present: tuple[str, ...]
+    """Names of all columns of the file."""
+    clashing: frozenset[str] = frozenset()
+    """Names that two columns have, so that neither was read."""
+
+
+class _Object(str):
+    """The JSON of an object, for a column in which other rows hold something else."""
+
+
+class TableBuilder:
+    """Takes rows one by one and gives their table."""
+
+    def __init__(self, wanted: Wanted, nothing: str | None = None) -> None:
+        """`nothing` is a word that stands for no value in a column of numbers."""
+        self._wanted, self._nothing = wanted, nothing
+        self._columns: dict[str, list[Any] | None] = {}
+        """By name the values so far, None where nobody asked for them."""
+        self._of_entries: dict[str, None] = {}
+        self._clashing: set[str] = set()
+        self.n_rows = 0
+
+    def add(self, fields: Mapping[str, Any]) -> None:
+        """Take a row; raises `BadRow` where a value can't be stored."""
+        n = self.n_rows
+        try:
+            for name, value in self._leaves(fields):
+                column = self._columns.get(name)
+                if column is None:
+                    if name in self._columns or name not in self._wanted:
+                        self._columns[name] = None
+                        continue
+                    column = self._columns[encodable(name, "a name")] = []
+                    if len(self._columns) - list(self._columns.values()).count(None) > MAX_COLUMNS:
+                        raise BadRow(f"more than {MAX_COLUMNS} columns are asked for; name those to read")
+                if len(column) > n:
+                    self._clashing.add(name)
+                    continue
+                if len(column) < n:
+                    column.extend([None] * (n - len(column)))
+                column.append(self._cell(name, value))
+        except RecursionError as error:
+            raise BadRow("nested too deeply; flatten it") from error
+        self.n_rows += 1
+
+    def finish(self) -> ReadTable:
+        """Return the table of all rows so far."""
+        clashing = self._clashing | (self._columns.keys() & self._of_entries.keys())
+        columns, present = {}, []
+        for name, values in self._columns.items():
+            if values is not None and _is_outer(values):
+                continue
+            present.append(name)
+            if values is not None and name not in clashing:
+                values.extend([None] * (self.n_rows - len(values)))
+                columns[name] = _column(values, self._nothing)
+        table = pa.table(columns) if columns else pa.table({"": pa.nulls(self.n_rows)})
+        return ReadTable(table, (*present, *self._of_entries), frozenset(clashing))
+
+    def _leaves(self, fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+        """Each value that is no object under its dotted name; an object as well where it is asked for."""
+        names = self._wanted.names
+        pending = [(f"{prefix}{key}", value) for key, value in reversed([*fields.items()])]
+        while pending:
+            name, value = pending.pop()
+            if isinstance(value, Mapping):
+                if name in names:
+                    if resembles_chat(value):
+                        yield name, as_json(value)
+                        continue
+                    yield name, _Object(as_json(value))
+                pending += [(f"{name}.{key}", inner) for key, inner in reversed([*value.items()])]
+            else:
+                yield name, value
+
+    def _cell(self, name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            return encodable(value, f"field {name!r}")
+        if not isinstance(value, list):
+            return value
+        if name in self._wanted.lists:
+            return [self._entry(f"{name}.", one) for one in value]
+        if any(isinstance(one, Mapping | list) for one in value):
+            return as_json(value)
+        return value
+
+    def _entry(self, prefix: str, entry: Any) -> Any:
+        if not isinstance(entry, Mapping):
+            return entry
+        found = {}
+        for name, value in self._leaves(entry, prefix):
+            self._of_entries[name] = None
+            if name in self._wanted:
+                if name in found:
+                    self._clashing.add(name)
+                found[name] = self._cell(name, value)
+        return {name.removeprefix(prefix): value for name, value in found.items()}
+
+
+def _is_outer(values: list[Any]) -> bool:
+    """Whether a column has nothing but objects, whose fields are columns of their own."""
+    kinds = {type(one) for one in values if one is not None}
+    return kinds == {_Object}
+
+
+def _column(values: list[Any], nothing: str | None) -> pa.Array:
+    """The values in the narrowest type that holds them all, else as text."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        pass
+    known = [one for one in values if one is not None and one != nothing]
+    if all(isinstance(one, int | float) and not isinstance(one, bool) for one in known):
+        return pa.array(
+            [None if one is None or one == nothing else _float(one) for one in values], pa.float64()
+        )
+    return pa.array(
+        [one if one is None or isinstance(one, str) else as_json(one) for one in values], pa.string()
+    )
+
+
+def _float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # JSON has integers of any size
+        return float("inf") if value > 0 else float("-inf")
+
+
+def built(file: str, rows: Iterable[tuple[str, Mapping[str, Any]]], wanted: Wanted) -> ReadTable:
+    """Return the table of rows, each with its place in the file; `UserError` names the place of a bad one."""
+    builder = TableBuilder(wanted)
+    for place, row in rows:
+        try:
+            builder.add(row)
+        except BadRow as error:
+            raise UserError(f"{file}, {place}: {error}") from error
+    return builder.finish()

@@ -1,0 +1,179 @@
+"""Files that other people wrote, opened by one rule: a limit on what a file unpacks to, and on each line.
+
+Promises: no reader is given more than `most_bytes` of a compressed file, or a line longer than
+`MAX_LINE_BYTES`; what is past the limit, or is broken, is one `UserError` that names the file.
+"""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from monitorbench.config.base import UserError
+
+MAX_LINE_BYTES = 64 * 2**20
+"""Longest line, and largest cell, of a table; parsing takes several times as much memory."""
+MAX_DOCUMENT_BYTES = 512 * 2**20
+"""Largest JSON document that is read whole."""
+MAX_ROWS = 20_000_000
+"""Most rows of one file."""
+COMPRESSED = (".gz", ".zst")
+_CELL_BYTES = 16
+"""Counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
+_FREE_BYTES = 256 * 2**20
+_MAX_RATIO = 100
+
+
+class BrokenFile(UserError):
+    """A compressed file that is cut off or damaged."""
+
+
+def most_bytes(packed: int) -> int:
+    """Return how much `packed` bytes may unpack to: 256 MiB, or 100 times their size where that is more."""
+    return max(_FREE_BYTES, _MAX_RATIO * packed)
+
+
+def with_compressed(*suffixes: str) -> tuple[str, ...]:
+    """Return the endings, and each with `.gz` and `.zst` behind it."""
+    return tuple(f"{suffix}{packed}" for packed in ("", *COMPRESSED) for suffix in suffixes)
+
+
+def opened(file: Path) -> io.BufferedReader:
+    """Open a file to read its bytes, unpacked where its ending is `.gz` or `.zst`.
+
+    Raises `UserError` where it can't be opened; reading does where it is broken or unpacks to too much.
+    """
+    try:
+        match file.suffix.lower():
+            case ".gz":
+                return io.BufferedReader(_Limited(file, gzip.open(file)), 2**20)
+            case ".zst":
+                packed = pa.input_stream(str(file), compression="zstd")
+                return io.BufferedReader(_Limited(file, cast("io.BufferedIOBase", packed)), 2**20)
+            case _:
+                return file.open("rb")
+    except OSError as error:
+        raise UserError(f"{file}: can't be read ({error.strerror or error})") from error
+
+
+class _Limited(io.RawIOBase):
+    """The bytes of a compressed file, as far as the limit."""
+
+    def __init__(self, file: Path, stream: io.BufferedIOBase | gzip.GzipFile) -> None:
+        self._file, self._stream = file, stream
+        self._left = most_bytes(file.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer).cast("B")
+        try:
+            content = self._stream.read(len(view))
+        except (OSError, EOFError, zlib.error) as error:
+            raise BrokenFile(
+                f"{self._file}: broken {self._file.suffix} file ({error}); get it again"
+            ) from error
+        self._left -= len(content)
+        if self._left < 0:
+            most = most_bytes(self._file.stat().st_size) >> 20
+            raise UserError(
+                f"{self._file}: unpacks to more than {most:,} MiB, {_MAX_RATIO} times its size; "
+                "unpack it first if that is right"
+            )
+        view[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Each line of a file with its number, from 1; raises `UserError` for one that is too long."""
+    with opened(file) as stream:
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            _refuse_long(file, number, len(line))
+            yield number, line
+
+
+def text_lines(file: Path) -> Iterator[str]:
+    """Each line of a text in UTF-8, ends of any kind kept; raises `UserError` for one that is too long.
+
+    Raises `UnicodeDecodeError` for what is no UTF-8.
+    """
+    with io.TextIOWrapper(opened(file), encoding="utf-8-sig", newline="") as stream:
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            _refuse_long(file, number, len(line))
+            yield line
+
+
+def document(file: Path) -> bytes:
+    """Return all of a file that is one JSON document; raises `UserError` where that is too large."""
+    with opened(file) as stream:
+        content = stream.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise UserError(
+            f"{file}: one JSON document of more than {MAX_DOCUMENT_BYTES >> 20} MiB; "
+            "expected JSON lines, one object a line"
+        )
+    return content
+
+
+def _refuse_long(file: Path, number: int, length: int) -> None:
+    if length > MAX_LINE_BYTES:
+        raise UserError(
+            f"{file}, line {number}: longer than {MAX_LINE_BYTES >> 20} MiB; expected a row a line"
+        )
+
+
+def refuse_rows(file: Path, n_rows: int) -> None:
+    """Raise `UserError` where a file has more rows than are read."""
+    if n_rows > MAX_ROWS:
+        raise UserError(f"{file}: more than {MAX_ROWS:,} rows; expected a part of them")
+
+
+def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file in batches, its columns of these names; texts may come as dictionaries.
+
+    A few bytes can stand for millions of equal values, so what they come to is counted before it is written
+    out. Raises `UserError` where that is too much, and what pyarrow raises for what is no Parquet file.
+    """
+    schema = pq.read_schema(file)
+    names = schema.names if names is None else names
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    with pq.ParquetFile(file, read_dictionary=texts) as parquet:
+        metadata = parquet.metadata
+        refuse_rows(file, metadata.num_rows)
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        columns = [group.column(i) for group in groups for i in range(metadata.num_columns)]
+        n_values = sum(c.num_values for c in columns if c.path_in_schema.startswith(tuple(names)))
+        _refuse_unpacked(file, n_values * _CELL_BYTES)
+        is_nested = any(pa.types.is_nested(schema.field(name).type) for name in names)
+        unpacked = 0
+        for batch in parquet.iter_batches(256 if is_nested else 65_536, columns=list(names)):
+            for column in batch.columns:
+                if pa.types.is_dictionary(column.type):
+                    lengths = pc.binary_length(column.dictionary).take(column.indices)
+                    unpacked += (pc.sum(lengths).as_py() or 0) + len(column)
+                else:
+                    unpacked += column.nbytes
+            _refuse_unpacked(file, unpacked)
+            yield batch
+
+
+def _refuse_unpacked(file: Path, unpacked: int) -> None:
+    if unpacked > (most := most_bytes(file.stat().st_size)):
+        raise UserError(
+            f"{file}: unpacks to more than {most >> 20:,} MiB; expected fewer rows, or shorter texts in them"
+        )
