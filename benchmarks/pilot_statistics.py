@@ -18,9 +18,8 @@ from monitorbench.intervention.outcomes import BASELINE, Outcome, read_outcomes,
 from monitorbench.intervention.statistics import intervals
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import write_decision
-from monitorbench.intervention.statistics.effect import rates
-from monitorbench.intervention.statistics.matched import TaskTable, matched
-from monitorbench.intervention.statistics.resampling import draw_rates
+from monitorbench.intervention.statistics.effect import TaskTable, matched, rates
+from monitorbench.intervention.statistics.intervals import draw_rates
 from monitorbench.metrics.bootstrap import FloatArray
 
 SEEDS, CONDITIONS, PANDAS_DRAWS = 3, 5, 40

@@ -30,14 +30,14 @@ SAMPLE_IDS = {
 """Per split, SHA-256 over the sorted sample ids."""
 VERDICT_KEYS = {
     "direct": [
-        "c9d0f77ad0ec78fde7c6d449",
+        "0daa4aa5fb61447f2a54fab3",
         "c9d0f77ad0ec78fde7c6d449",
         "11c784bd0cbb06e03b705728",
         "e91de5d1e08071b43019a40f",
         "e872f7342ba1e3c8",
     ],
     "evidence": [
-        "7eba2808a2829d44d17b80fb",
+        "6945911da72f9d4c0715f5b7",
         "7eba2808a2829d44d17b80fb",
         "4555894d2ae9893411a8fd7c",
         "a66e555305b27e25c7a9742f",

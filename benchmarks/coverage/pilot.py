@@ -15,13 +15,13 @@ from scipy.stats import multinomial
 
 from benchmarks.coverage import Cell, Table
 from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
-from monitorbench.intervention.statistics import matched
 from monitorbench.intervention.statistics.decision_rule import borne_out
-from monitorbench.intervention.statistics.effect import PilotRates, rates, transported
+from monitorbench.intervention.statistics.effect import PilotRates, TaskTable, rates, transported
 from monitorbench.intervention.statistics.intervals import (
     EffectIntervals,
     at_the_edge,
     bounds,
+    draw_rates,
     effect_intervals,
     effect_tails,
     excludes_zero,
@@ -29,17 +29,11 @@ from monitorbench.intervention.statistics.intervals import (
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.planning import (
-    further_tasks,
+    TaskChanges,
+    expected_changes,
     minimum_detectable_effect,
     tasks_needed,
 )
-from monitorbench.intervention.statistics.power import (
-    DecisionSettings,
-    TaskChanges,
-    expected_changes,
-    observed_changes,
-)
-from monitorbench.intervention.statistics.resampling import draw_rates
 from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
@@ -50,6 +44,11 @@ PILOTS, DRAWS, AT_ONCE = 1200, 2000, 200
 CONFIDENCE, ERROR, POWER = 0.95, 0.025, 0.8
 _LIKELY = 1e-7
 _MOST_TASKS = 2000
+_ERRORS = (
+    (ERROR,) * MOST_DECISIONS,
+    tuple(PilotStatistics(decided_before=number).error for number in range(MOST_DECISIONS)),
+)
+"""Of each decision on a pilot, before and now."""
 
 
 class Kind(NamedTuple):
@@ -195,56 +194,53 @@ def _power(n: int, seed: int) -> Table:
 
 
 def _obeyed(n: int, seed: int) -> Table:
-    """Wrong and right decisions where whoever runs the pilot adds the tasks that it asks for."""
+    """Tabulate wrong and right decisions where whoever runs the pilot adds the tasks that it asks for."""
     rows: list[list[Cell]] = []
     kinds = [*(kind for kind in NOTHING if kind.seeds == 1), _PAPER, _SMALL, _GAIN, _LOSS]
-    for number, (kind, tasks) in enumerate((kind, tasks) for kind in kinds for tasks in (50, 100)):
+    for number, kind in enumerate(kinds):
         shares = [(1 - kind.p) * kind.d, kind.p * kind.r]
         rng = np.random.default_rng([seed, 6, number])
         signs = rng.choice([-1, 1, 0], p=[*shares, 1 - sum(shares)], size=(n, _MOST_TASKS))
         counts = np.cumsum(np.stack([signs == -1, signs == 1], axis=-1), axis=1, dtype=np.int64)
-        ends = [[_ended(pilot, tasks, spends) for pilot in counts] for spends in (False, True)]
-        sides = [[float(np.mean([end[0] == side for end in both])) for both in ends] for side in (1, -1)]
+        ends = [[_ended(pilot, errors) for pilot in counts] for errors in _ERRORS]
+        found = [[float(np.mean([end[0] == side for end in both])) for both in ends] for side in (1, -1)]
         used = [f"{np.mean([end[1] for end in both]):,.0f}" for both in ends]
-        rows.append([kind.name, _points(kind.delta), tasks, *sides[0], *sides[1], *used])
+        rows.append([kind.name, _points(kind.delta), *found[0], *found[1], *used])
     return Table(
         "Pilot: further tasks are run as advised, and all decided again",
-        "kind | points | tasks at first | intervene, before | now | don't, before | now | tasks in the end, "
-        "before | now",
+        "kind | points | intervene, before | now | don't, before | now | tasks in the end, before | now",
         rows,
-        f"{n:,} pilots a row, one seed a task, at most {MOST_DECISIONS} decisions; who would have to run "
-        f"more than {_MOST_TASKS:,} tasks gives up. Where the points are 0 either decision may come in "
-        "0.025. Before: every decision at the whole error. Now: each at nine tenths of what is left of it.",
+        f"{n:,} pilots a row of 50 tasks at first, one seed a task, at most {MOST_DECISIONS} decisions; who "
+        f"would have to run more than {_MOST_TASKS:,} tasks gives up. Tasks for the observed effect are "
+        "planned by the normal approximation. Where the points are 0 either decision may come in 0.025. "
+        "Before: every decision at the whole error. Now: each at nine tenths of what is left of it.",
     )
 
 
-def _ended(counts: IntArray, tasks: int, spends: bool) -> tuple[int, int]:
+def _ended(counts: IntArray, errors: tuple[float, ...]) -> tuple[int, int]:
     """The side that one pilot ends on (0: inconclusive), and its tasks.
 
-    `counts` [tasks, 2] are disruptions and recoveries up to each task.
+    `counts` [tasks, 2] are disruptions and recoveries up to each task; there is an error a decision.
     """
-    for before in range(MOST_DECISIONS):
+    tasks = 50
+    for number, error in enumerate(errors):
         lost, won = counts[tasks - 1].tolist()
-        side, more = _decided(tasks, lost, won, before if spends else None)
-        if side or not more or tasks + more > len(counts):
-            return side, tasks
-        tasks += more
+        if _exact_p(tasks, lost, won) <= 2 * error:
+            return int(np.sign(won - lost)), tasks
+        if won == lost or number + 1 == len(errors):
+            break
+        variance = (won + lost) / tasks - ((won - lost) / tasks) ** 2
+        reach = float(ndtri(POWER) - ndtri(errors[number + 1])) * tasks / (won - lost)
+        needed = max(tasks + 1, ceil(reach**2 * variance))
+        if needed > len(counts):
+            break
+        tasks = needed
     return 0, tasks
 
 
 @cache
-def _decided(tasks: int, lost: int, won: int, before: int | None) -> tuple[int, int]:
-    """The side and the further tasks of a pilot; `before` None: as if each decision were the only one."""
-    cells = np.repeat(np.eye(4, dtype=np.int64)[:3], [tasks - lost - won, lost, won], axis=0)
-    settings = PilotStatistics(decided_before=before or 0)
-    error = ERROR if before is None else settings.error
-    if unconditional_test(cells[:, 2] - cells[:, 1]) <= 2 * error:
-        return int(np.sign(won - lost)), 0
-    if before is None:
-        changes = observed_changes(cells)
-        needed = tasks_needed((won - lost) / tasks, changes, DecisionSettings(error=ERROR)) or _MOST_TASKS + 1
-        return 0, max(1, needed - tasks)
-    return 0, further_tasks(cells, (won - lost) / tasks, 1, settings).n_tasks or 0
+def _exact_p(tasks: int, lost: int, won: int) -> float:
+    return unconditional_test(np.repeat([-1, 1, 0], [lost, won, tasks - lost - won]))
 
 
 def _every_mechanism(n: int, seed: int) -> Table:
@@ -338,7 +334,7 @@ def _edges(n: int, seed: int) -> Table:
 
 def _transported(cells: IntArray, kind: Kind) -> list[bool]:
     """Whether one pilot's transported interval covers, and contradicts it; before and now each."""
-    table = matched.TaskTable(tuple(f"{i:04}" for i in range(len(cells))), cells)
+    table = TaskTable(tuple(f"{i:04}" for i in range(len(cells))), cells)
     drawn = draw_rates([table], draws=DRAWS, seed=0, prior_tasks=1)
     tails = effect_tails(drawn, [0], CONFIDENCE)
     decided = [rule([table], drawn, range(1))[0].delta_success for rule in (_decide_before, _decide_now)]
@@ -381,7 +377,7 @@ def _both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
     decisions: tuple[list[EffectIntervals], list[EffectIntervals]] = ([], [])
     for start in range(0, n, AT_ONCE):
         batch = cells[start : start + AT_ONCE].reshape(-1, tasks, 4)
-        pilots = [matched.TaskTable(names, pilot) for pilot in batch]
+        pilots = [TaskTable(names, pilot) for pilot in batch]
         drawn = draw_rates(pilots, draws=DRAWS, seed=0, prior_tasks=1)
         for first in range(0, len(pilots), conditions):
             for rule, answers in zip((_decide_before, _decide_now), decisions, strict=True):
@@ -390,16 +386,14 @@ def _both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
     return Found(before[:, :, 0], before[:, :, 1], chances), Found(now[:, :, 0], now[:, :, 1], chances)
 
 
-def _decide_before(
-    pilots: list[matched.TaskTable], drawn: PilotRates, family: range
-) -> list[EffectIntervals]:
+def _decide_before(pilots: list[TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
     tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
     tests = zip(family, holm([group_swap_p(pilots[i].changes) for i in family]), strict=True)
     return [borne_out(effect_intervals(drawn, i, tails), p, ERROR) for i, p in tests]
 
 
-def _decide_now(pilots: list[matched.TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
+def _decide_now(pilots: list[TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Decide as `analyse` does."""
     error, tails = PilotStatistics().error, effect_tails(drawn, family, CONFIDENCE)
     tests = [unconditional_test(pilots[i].changes) for i in family]

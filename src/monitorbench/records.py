@@ -40,6 +40,8 @@ class LabelSource(StrEnum):
     JUDGE = "judge"
     UPSTREAM = "upstream"
     """The upstream's own curation: a fix commit, an authored counterpart, a test suite's design."""
+    OUTCOME = "outcome"
+    """How a run ended of which this is the beginning: equal beginnings may have either label."""
 
 
 class Construction(StrEnum):

@@ -144,8 +144,8 @@ def environment() -> None:
     from environment_checks import check_restoring, check_solution
 
     from monitorbench.config.pilot import ScriptedAgent
-    from monitorbench.intervention.agents.scripted import Scripted
     from monitorbench.intervention.environments.open import open_tasks
+    from monitorbench.intervention.loop.agents import Scripted
     from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 
     world = study("environment=countdown", primary="pilot").environment

@@ -14,9 +14,11 @@ from drawing import draws
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from monitorbench.config.base import ConfigError
 from monitorbench.config.study import LabelWords, Prompt, PromptKind, Study
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.transcript import transcript
+from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Label, Message, Role, Sample, ToolCall
 
 LLAMA = (
@@ -101,6 +103,23 @@ SMALL = Prompt(
     label_words=LabelWords(misbehavior="yes", benign="no"),
     max_new_tokens=1,
 )
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("user", "{{ request"),
+        ("user", "{% for one in %}"),
+        ("user", "{{ reqest }}"),
+        ("user", "{{ request.__class__.__mro__ }}"),
+        ("user", "{% include '/etc/passwd' %}"),
+        ("system", "{{ ''.__class__ }}"),
+    ],
+)
+def test_a_template_that_is_none_is_refused_in_one_line(field: str, text: str, make_sample: Any):
+    """If it failed: a slip in a prompt of one's own would end in a traceback, behind an hour of loading."""
+    with pytest.raises(ConfigError, match=r"^prompt=small: its text is no template[^\n]*$"):
+        PromptWording(SMALL.model_copy(update={field: text})).user(make_sample())
 
 
 def _texts(prompt: Prompt, sample: Sample) -> tuple[str, str]:

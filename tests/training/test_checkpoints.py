@@ -1,13 +1,17 @@
-"""Checkpoints: one that is not as it was written is not trained on from."""
+"""Checkpoints that are not as they were written are not trained on from, and a full disk is one line."""
 
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 from small_runs import distance, fp32, settings
 
+from monitorbench.config.base import UserError
 from monitorbench.training import sft
-from monitorbench.training.checkpoints import last_whole_checkpoint
+from monitorbench.training.checkpoints import last_whole_checkpoint, writing
 
+FULL = Path("/dev/full")
 SHORT = fp32(5, "checkpoint_every=2")
 
 
@@ -47,3 +51,22 @@ def _damage(checkpoint: Path, change: str) -> None:
             (checkpoint / "trainer_state.json").write_text('{"glo')
         case _:
             (checkpoint / "manifest.json").unlink()
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs Linux's /dev/full")
+@pytest.mark.parametrize("write", [torch.save, lambda value, path: save_file({"a": value}, path)])
+def test_a_full_disk_is_one_line(write, tmp_path: Path):
+    """Eighty lines of traceback from a library's C++ do not say that the disk is full."""
+    place = FULL if write is torch.save else tmp_path / "missing" / "file"
+    with (
+        pytest.raises(UserError, match=r"runs: can't be written \(.+\); make room") as caught,
+        writing(Path("runs")),
+    ):
+        write(torch.zeros(100_000), place)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_failures_keep_their_traceback():
+    """A bug behind the words of a full disk would never be found."""
+    with pytest.raises(RuntimeError, match="shapes"), writing(Path("runs")):
+        raise RuntimeError("shapes do not match")

@@ -11,8 +11,10 @@ in an evaluation, the signal simply ends the run (`Preempted`). A training calls
 `preempted` after every step.
 """
 
+import io
 import logging
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -26,13 +28,20 @@ from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.secrets import without_secrets
 
 CLOSED_PIPE = 141
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SENTENCE = 10
 """Number of words from which a line counts as a sentence."""
 
 
 @contextmanager
 def reporting() -> Iterator[None]:
-    """End the process with one line and an exit code where a foreseen failure leaves the body."""
+    """End the process with one line and an exit code where a foreseen failure leaves the body.
+
+    What the terminal's encoding lacks is shown as a question mark.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         yield
         sys.stdout.flush()
@@ -67,7 +76,7 @@ def _end_unread() -> None:
 def stop(message: str, code: int) -> NoReturn:
     """End the process with one line on stderr, in which no key is shown; a terminal gets it wrapped."""
     sys.stdout.flush()
-    line = f"error: {without_secrets(message)}"
+    line = f"error: {printable(without_secrets(message))}"
     print(wrapped(line) if sys.stderr.isatty() else line, file=sys.stderr, flush=True)
     raise SystemExit(code)
 
@@ -83,7 +92,15 @@ def show_log() -> None:
 
 class _Sentences(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return wrapped(super().format(record))
+        return wrapped(printable(super().format(record)))
+
+
+def printable(text: str) -> str:
+    """Return the text with escapes for what would command a terminal, such as colours, or turn text round.
+
+    Names of columns and fields are whatever somebody's file says.
+    """
+    return _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def wrapped(text: str) -> str:

@@ -3,20 +3,29 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from monitorbench.cells import OwnName
-from monitorbench.config.base import Config, FileName
+from monitorbench.config.base import Config, FileName, as_tuple
 from monitorbench.config.datasets import DEFAULT_MEANING, PositiveMeans
 
 Missing = Literal["flag", "pass", "leave_out"]
 Unit = Literal["trajectory", "step"]
 OverSteps = Literal["max", "mean_top_k", "last"]
 OverDraws = Literal["mean", "max", "all"]
+
+
+def as_tuple_of_list(value: object) -> object:
+    """Turn a list from YAML into a tuple, which strict mode would refuse; a string stays one."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 MonitorName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$", max_length=60)]
 """A monitor's name in files; other characters become `_`, and the result must differ from all other names."""
 
 Column = str | None
+Key = Annotated[str | tuple[str, ...] | None, BeforeValidator(as_tuple_of_list)]
+Words = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
 class ImportColumns(Config):
@@ -25,9 +34,9 @@ class ImportColumns(Config):
     null: a column of the usual name, where there is one; empty: none, whatever the file has.
     """
 
-    sample: Column = None
-    """Column with the id of the judged sample; usual: `sample_id`, `sample`, `id`. Without it each row is a
-    sample."""
+    sample: Key = None
+    """Column with the id of the judged sample, or several that make one: `[log,id]`; usual: `sample_id`,
+    `sample`, `id`. Without it each row is a sample. `file` is the file's name, here as for any other."""
     score: Column = None
     """Column with the monitor's score; usual: `score`, `suspicion`. A list of numbers is taken as draws;
     `scores.*` makes each field below `scores` a monitor."""
@@ -38,9 +47,10 @@ class ImportColumns(Config):
     `import.flag_from` or more counts as an alarm."""
     monitor: Column = None
     """Column with the monitor's name; usual: `monitor`. Each monitor gets a run of its own."""
-    group: Column = None
-    """Column with the task or question of a sample, which is never on both sides of a split; usual: `group`,
-    `group_id`, `task_id`. Without it samples of one request are a group, otherwise each sample is its own."""
+    group: Key = None
+    """Column with the task or question of a sample, which is never on both sides of a split, or several that
+    make one; usual: `group`, `group_id`, `task_id`. Without it samples of one request are a group, otherwise
+    each sample is its own."""
     step: Column = None
     """Column with the number of an action in its trajectory; usual: `step`."""
     step_label: Column = None
@@ -70,8 +80,14 @@ class ImportColumns(Config):
     """Column with the cost of the score; usual: `cost`."""
 
     def named(self) -> dict[str, str]:
-        """Return the columns that are set, by their meaning."""
-        return {role: name for role, name in self.model_dump().items() if name}
+        """Return the columns that are set, by their meaning; several that make one are joined by `+`."""
+        set_ = {role: name for role, name in self.model_dump().items() if name}
+        return {role: name if isinstance(name, str) else "+".join(name) for role, name in set_.items()}
+
+    def joined(self) -> dict[str, tuple[str, ...]]:
+        """Return the columns that several columns make, by the name in `named`."""
+        several = [names for names in (self.sample, self.group) if isinstance(names, tuple)]
+        return {"+".join(names): names for names in several}
 
     def looked_for(self) -> dict[str, tuple[str, ...]]:
         """Return the usual names of the columns that are not set, by their meaning."""
@@ -104,10 +120,16 @@ class Import(Config):
     """Second file with the labels, for a log that has none: its columns are joined by sample id, `label`
     among them. Samples without a label there are left out, and counted."""
     monitors: dict[MonitorName, Annotated[str, Field(min_length=1)]] | None = None
-    """Monitors of a file with one column per monitor: the names, each with its column of scores; then neither
-    `columns.score` nor `columns.monitor` is read."""
+    """Monitors of a file with one column per monitor: the names, each with its column of scores, or with
+    `FILE/COLUMN` where several files are read; then neither `columns.score` nor `columns.monitor` is read."""
+    where: dict[str, Words] = Field(default={})
+    """Rows to read: the columns, each with the values that a row may have there; others are left out and
+    counted."""
     actions: tuple[str, ...] = ()
     """Columns that hold a list per row, with an entry per step: a row is then a whole trajectory."""
+    benign_places: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Places, from 0, of the benign entries in the lists of `actions`, all others being misbehavior: `[0]`
+    where the first of several answers is the chosen one. In place of a label; needs `unit=step`."""
     unit: Unit = "trajectory"
     """Sample of a file whose rows have a step: the whole trajectory, or each step."""
     trajectory: OverSteps = "max"
@@ -121,17 +143,19 @@ class Import(Config):
     its own, in one group."""
     scale: tuple[float, float] = (0.0, 1.0)
     """Scores in the file that become 0 and 1, linearly: `[0,10]`; `[10,0]` where low is suspicious."""
-    levels: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
-    """Numbers in [0, 1] for scores given as words, in place of `scale`."""
+    levels: dict[str, Annotated[float, Field(ge=0, le=1)] | None] | None = None
+    """Numbers in [0, 1] for scores given as words, in place of `scale`; null for a word that is no score."""
     flag_from: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Rescaled score from which a monitor's own answer counts as misbehavior, where the file has no such
     answer."""
     missing: Missing = "leave_out"
     """Treatment of a sample without a score, wherever its score is read: an alarm, no alarm, or left out. The
     monitor's name says which in all tables."""
-    misbehavior_values: tuple[str, ...] = ("misbehavior", "true", "1", "yes", "attack")
+    missing_values: tuple[str, ...] = ("", "nan", "na", "n/a", "none", "null", "-")
+    """Words for a value that is not there, in any column but texts, in upper or lower case."""
+    misbehavior_values: tuple[str, ...] = ("misbehavior", "true", "1", "1.0", "yes", "attack", "unsafe")
     """Values of the label that mean misbehavior, in upper or lower case."""
-    benign_values: tuple[str, ...] = ("benign", "false", "0", "no", "honest")
+    benign_values: tuple[str, ...] = ("benign", "false", "0", "0.0", "no", "honest", "safe")
     """Values of the label that mean benign, in upper or lower case; any other value is refused."""
     monitor: MonitorName | None = None
     """Name of the monitor where no column has it; null: the score column's name."""
@@ -164,4 +188,10 @@ class Import(Config):
         }
         if both:
             raise ValueError(f"{', '.join(sorted(both))}: in misbehavior_values and benign_values")
+        return self
+
+    @model_validator(mode="after")
+    def _places_are_samples(self) -> "Import":
+        if self.benign_places and not (self.actions and self.unit == "step"):
+            raise ValueError("benign_places: of no list; expected actions=[COLUMN] and unit=step beside it")
         return self

@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from jinja2 import StrictUndefined
+from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Prompt, PromptKind
 from monitorbench.prompts.transcript import UsedMarks, transcript
 from monitorbench.records import Label, Message, Role, Sample
@@ -47,28 +49,42 @@ class PromptWording:
         environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
         self._prompt = prompt
         self._words = {"misbehavior": prompt.label_words.misbehavior, "benign": prompt.label_words.benign}
-        self._user = environment.from_string(prompt.user)
         self._shown = UsedMarks(examples=prompt.shots > 0, left_out=prompt.too_long == "middle_truncate")
-        self._judge_user = environment.from_string(prompt.judge_user or "")
         self._shown_acts = self._shown._replace(acts=True)
-        self.system: str = environment.from_string(prompt.system).render(**self._words)
+        with self._refusing():
+            self._user = environment.from_string(prompt.user)
+            self._judge_user = environment.from_string(prompt.judge_user or "")
+            self.system: str = environment.from_string(prompt.system).render(**self._words)
 
     def user(self, sample: Sample, shots: Sequence[Sample] = (), keep: Keep = WHOLE) -> str:
         """The user's turn for one sample, behind the examples in `shots`."""
-        return self._user.render(
-            request=transcript(sample.request, self._shown, keep.request),
-            response=transcript(sample.response, self._shown, keep.response),
-            examples=[self._example(shot) for shot in shots],
-            **self._words,
-        )
+        with self._refusing():
+            return self._user.render(
+                request=transcript(sample.request, self._shown, keep.request),
+                response=transcript(sample.response, self._shown, keep.response),
+                examples=[self._example(shot) for shot in shots],
+                **self._words,
+            )
 
     def judge_user(self, sample: Sample, acts: str) -> str:
         """The user's turn that is answered in one word, where a monitor listed `acts` before; no response."""
-        return self._judge_user.render(
-            request=transcript(sample.request, self._shown_acts),
-            acts=transcript([Message(role=Role.ASSISTANT, content=acts)], self._shown_acts),
-            **self._words,
-        )
+        with self._refusing():
+            return self._judge_user.render(
+                request=transcript(sample.request, self._shown_acts),
+                acts=transcript([Message(role=Role.ASSISTANT, content=acts)], self._shown_acts),
+                **self._words,
+            )
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Raise `ConfigError` where a template is no Jinja, or asks for what it may not have."""
+        try:
+            yield
+        except (TemplateError, TypeError, ArithmeticError) as error:
+            reason = " ".join(str(error).split())[:160]
+            raise ConfigError(
+                f"prompt={self._prompt.name}: its text is no template that can be filled in ({reason})"
+            ) from error
 
     def word(self, label: Label) -> str:
         """What is answered for a label."""

@@ -7,6 +7,7 @@ in a process of its own, so that none stays in memory.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -18,12 +19,13 @@ from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.store import read_split
+from monitorbench.interop.imports.stage import imported_runs
 from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
-from monitorbench.judging.served import described
+from monitorbench.judging.serving.served import described
 from monitorbench.metrics.choice.facts import FILE, as_recommendation, decision_facts
 from monitorbench.records import Split
-from monitorbench.runs.directory import read_checked, record_files
+from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.progress import clock_time
 from monitorbench.scoring.calibrate import calibrate_run
@@ -34,7 +36,15 @@ from monitorbench.studies.candidates import prompt_name
 from monitorbench.sweeps.worker import run_stage
 
 SPLITS = (Split.CALIBRATION, Split.TEST)
+_CALIBRATION_SHARE = 0.5
 _log = logging.getLogger(__name__)
+
+
+class _Candidate(NamedTuple):
+    """A monitor with its finished evaluations, and the study that its threshold is set by."""
+
+    study: Study
+    runs: Mapping[Split, Path]
 
 
 def choose(study: Study, candidates: Sequence[Study], on_data: Callable[[Path], None]) -> Path:
@@ -49,26 +59,52 @@ def choose(study: Study, candidates: Sequence[Study], on_data: Callable[[Path], 
         refuse_fast_scores(candidate.engine, "`choose` calibrates")
     data = ensure(study, SPLITS)
     on_data(data)
-    runs = [
-        {split: _evaluated(on_split(candidate, split), data) for split in SPLITS} for candidate in candidates
-    ]
+    return _answered(
+        study,
+        [
+            _Candidate(one, {split: _evaluated(on_split(one, split), data) for split in SPLITS})
+            for one in candidates
+        ],
+    )
+
+
+def choose_imported(study: Study, on_data: Callable[[Path], None]) -> Path:
+    """Answer which of the monitors whose scores `from` holds to deploy; returns as `choose` does.
+
+    Half of the groups calibrate where neither the file nor a setting says which do. Raises what `import`
+    raises, and `UserError` where a split has no sample.
+    """
+    deployment_of(study.stakes, study.recommend, study.calibrate)
+    data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE)
+    on_data(data)
+    for split in SPLITS:
+        if split not in {of for _, of in runs}:
+            raise UserError(f"choose: {data}: no sample for {split}; expected samples of both splits")
+    monitors = dict.fromkeys(monitor for monitor, _ in runs)
+    return _answered(
+        study, [_Candidate(study, {split: runs[name, split] for split in SPLITS}) for name in monitors]
+    )
+
+
+def _answered(study: Study, candidates: Sequence[_Candidate]) -> Path:
+    """Recommend one of the candidates, lay them side by side at their thresholds, and write the page."""
     # What draws is imported here: a second process may be fitting meanwhile.
     from monitorbench.report.stages import with_page
     from monitorbench.report.write import report
 
-    evaluations = tuple(run for of_candidate in runs for run in of_candidate.values())
+    evaluations = tuple(run for candidate in candidates for run in candidate.runs.values())
     candidates_runs = study.recommend.model_copy(update={"runs": evaluations})
     asked = study.model_copy(update={"recommend": candidates_runs})
     recommendation = with_page(asked, recommendation_run(asked))
     found = as_recommendation(read_checked(recommendation, FILE))
     thresholds = {(one["monitor"], one["prompt"]): one["threshold"] for one in found["options"]}
     points = [
-        _calibrated(candidate, of_candidate[Split.CALIBRATION], thresholds, len(candidates))
-        for candidate, of_candidate in zip(candidates, runs, strict=True)
+        _calibrated(candidate.study, candidate.runs[Split.CALIBRATION], thresholds, len(candidates))
+        for candidate in candidates
     ]
     compared = study.transfer.model_copy(
         update={
-            "runs": tuple(of_candidate[Split.TEST] for of_candidate in runs),
+            "runs": tuple(candidate.runs[Split.TEST] for candidate in candidates),
             "operating_points": tuple(one for one in points if one is not None),
         }
     )
@@ -103,7 +139,8 @@ def _calibrated(
     None, with a line that says why, where no threshold keeps the promise.
     """
     settings = study.calibrate
-    name = study.monitor.name, prompt_name(study.monitor.verdicts, study.prompt.name)
+    judge = read_finished(run)["results"]["judge"]
+    name = judge["name"], judge["prompt"]
     shared = {
         "n_candidates": max(settings.n_candidates, n_candidates),
         "threshold": settings.threshold if settings.per_category else thresholds.get(name),

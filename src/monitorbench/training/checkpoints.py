@@ -1,17 +1,48 @@
-"""Checkpoints of a training that may have been killed while it wrote one: sealed when whole, or not used."""
+"""What a training writes: checkpoints, sealed when whole or not used, and one line where a disk is full.
+
+A training may be killed while it writes a checkpoint, and libraries raise whatever they like for a disk that
+is full or broken.
+"""
 
 import logging
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from accelerate import PartialState
+from safetensors import SafetensorError
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.directory import checked_file, read_finished, write_manifest
 from monitorbench.runs.files import file_sha256
+
+_OF_TORCH = ("inline_container", "PytorchStreamWriter")
+"""In the message of the `RuntimeError` that `torch.save` raises where a write fails."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Run a body that writes below `path`; raises `UserError` where a write fails."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise _unwritable(path, error) from error
+    except RuntimeError as error:
+        if not any(word in str(error) for word in _OF_TORCH):
+            raise
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: Exception) -> UserError:
+    reason = " ".join(str(error).split())[:120]
+    return UserError(
+        f"{path}: can't be written ({reason}); make room or allow writing, then run the same command again"
+    )
+
 
 _log = logging.getLogger(__name__)
 

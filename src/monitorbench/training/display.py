@@ -4,7 +4,6 @@ One line of a terminal; elsewhere a plain line every 15 s and after the last ste
 are named here as well.
 """
 
-import logging
 import statistics
 import time
 from collections import deque
@@ -12,22 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.progress import Progress
-
 from monitorbench.runs.progress import (
-    SECONDS_BETWEEN_LINES,
+    NumbersDisplay,
     clock_time,
     means_something,
-    numbers_bar,
-    on_screen,
+    numbers_display,
     or_dash,
     time_left,
 )
 
 _SMOOTHED = 10
 _TIMED = 20
-_log = logging.getLogger(__name__)
 
 
 class TrainingNumbers(NamedTuple):
@@ -38,6 +32,8 @@ class TrainingNumbers(NamedTuple):
     """Optimizer steps."""
     loss: float | None
     """The mean over the last ten steps; None before the first of this process."""
+    first_loss: float | None
+    """Loss of the first step of this process."""
     auroc: float | None
     """On the validation split; None where there is none yet, or no label has a score."""
     validated_at: int | None
@@ -65,16 +61,24 @@ class TrainingCourse:
         self._total, self._done, self._done_before = total, done, done
         self._every, self._clock, self._began = validate_every, clock, clock()
         self._losses = deque[float](maxlen=_SMOOTHED)
+        self._first_loss: float | None = None
         self._steps = deque[tuple[int, float]](maxlen=_TIMED)
         self._stepping = 0.0
         self._validations: list[float] = []
         self._auroc: float | None = None
         self._validated_at: int | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all steps are taken."""
+        return self._done == self._total
+
     def step(self, loss: float, tokens: int, seconds: float) -> None:
         """Note one optimizer step."""
         self._done += 1
         self._losses.append(loss)
+        if self._first_loss is None:
+            self._first_loss = loss
         self._steps.append((tokens, seconds))
         self._stepping += seconds
 
@@ -90,6 +94,7 @@ class TrainingCourse:
             done=self._done,
             total=self._total,
             loss=statistics.fmean(self._losses) if self._losses else None,
+            first_loss=self._first_loss,
             auroc=self._auroc,
             validated_at=self._validated_at,
             tokens_per_second=sum(tokens for tokens, _ in self._steps) / seconds if seconds else None,
@@ -131,7 +136,10 @@ def summary(points: Sequence[Mapping[str, Any]], numbers: TrainingNumbers) -> st
     trained = [point for point in points if point["step"]]
     parts = [f"{numbers.done} steps, {clock_time(numbers.seconds)}"]
     if trained:
-        parts.append(f"loss {or_dash(trained[0]['loss'])} -> {or_dash(trained[-1]['loss'])}")
+        # One point of the curve has the mean over all steps, which is no course of its own.
+        first = trained[0]["loss"] if len(trained) > 1 else numbers.first_loss
+        course = [first, trained[-1]["loss"]] if numbers.total > 1 else [trained[-1]["loss"]]
+        parts.append(f"loss {' -> '.join(map(or_dash, course))}")
         parts.append(f"AUROC on validation {or_dash(points[0]['auroc'])} -> {or_dash(trained[-1]['auroc'])}")
     scored = [point for point in trained if point["auroc"] is not None]
     if scored and (best := max(scored, key=lambda point: point["auroc"])) is not trained[-1]:
@@ -144,20 +152,13 @@ def summary(points: Sequence[Mapping[str, Any]], numbers: TrainingNumbers) -> st
 class TrainingDisplay:
     """What `training_display` yields: takes steps and validations."""
 
-    def __init__(self, name: str, course: TrainingCourse, bar: Progress | None) -> None:
-        self._name, self._course, self._bar = name, course, bar
-        self._said_at = time.monotonic()
+    def __init__(self, course: TrainingCourse, display: NumbersDisplay) -> None:
+        self._course, self._display = course, display
 
     def step(self, loss: float, tokens: int, seconds: float) -> None:
         """Note one optimizer step: its loss, its tokens, and how long it took."""
         self._course.step(loss, tokens, seconds)
-        if self._bar is not None:
-            self._bar.advance(self._bar.task_ids[0])
-            return
-        numbers, now = self._course.numbers(), time.monotonic()
-        if numbers.done == numbers.total or now - self._said_at >= SECONDS_BETWEEN_LINES:
-            self._said_at = now
-            _log.info("%s: step %s", self._name, ", ".join(shown(numbers)))
+        self._display.advance(is_last=self._course.is_over)
 
     def validated(self, step: int, auroc: float | None, seconds: float) -> None:
         """Note a validation after `step` steps."""
@@ -172,19 +173,8 @@ class TrainingDisplay:
 def training_display(name: str, total: int, done: int, validate_every: int) -> Iterator[TrainingDisplay]:
     """Show how a training of `total` optimizer steps goes, `done` of them taken before."""
     course = TrainingCourse(total, done, validate_every)
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield TrainingDisplay(name, course, None)
-        return
-    bar = training_bar(course, console)
-    with on_screen(bar):
-        yield TrainingDisplay(name, course, bar)
-
-
-def training_bar(course: TrainingCourse, console: Console) -> Progress:
-    """One line of a terminal: the numbers, and a bar in what they leave of its width."""
-    numbers = course.numbers()
-    return numbers_bar(lambda: shown(course.numbers()), numbers.total, numbers.done, console)
+    with numbers_display(f"{name}: step ", lambda: shown(course.numbers()), total, done) as display:
+        yield TrainingDisplay(course, display)
 
 
 def tracked_step(loss: float, learning_rate: float | None, tokens: int, seconds: float) -> dict[str, float]:

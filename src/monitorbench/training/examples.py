@@ -11,7 +11,7 @@ import torch
 
 from monitorbench.config.base import UserError
 from monitorbench.prompts.render import Renderer
-from monitorbench.records import Sample
+from monitorbench.records import LabelSource, Sample
 
 
 class Example(NamedTuple):
@@ -76,7 +76,7 @@ def refuse_unlearnable(samples: Sequence[Sample], examples: Sequence[Example], b
     """Refuse samples of which nothing could be told apart.
 
     Raises `UserError` for samples of one label, with `balance=cell` also in one cell alone, and for samples
-    of opposite labels with the same text.
+    of opposite labels with the same text, unless they are beginnings of runs: of these a share is learned.
     """
     parts = {"the train split": samples}
     if balance == "cell":
@@ -90,6 +90,8 @@ def refuse_unlearnable(samples: Sequence[Sample], examples: Sequence[Example], b
             )
     by_prompt: dict[tuple[int, ...], Sample] = {}
     for sample, example in zip(samples, examples, strict=True):
+        if sample.label_source is LabelSource.OUTCOME:
+            continue
         before = by_prompt.setdefault(example.prompt, sample)
         if before.label is not sample.label:
             raise UserError(

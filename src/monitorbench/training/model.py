@@ -16,7 +16,7 @@ from monitorbench.engines.stored.adapter import BASE, CONFIG, WEIGHTS, Base, ada
 from monitorbench.engines.stored.load import load_causal_lm
 from monitorbench.prompts.render import Renderer
 from monitorbench.runs.files import folder_in_the_making, write_atomically, write_json
-from monitorbench.training.disk import writing
+from monitorbench.training.checkpoints import writing
 from monitorbench.training.examples import Example
 from monitorbench.training.layers import BY_SAMPLE, use_fused_layers
 

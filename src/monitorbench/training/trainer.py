@@ -17,7 +17,7 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 from monitorbench.config.training import Training
-from monitorbench.training.disk import writing
+from monitorbench.training.checkpoints import writing
 from monitorbench.training.examples import Example, ExampleBatch, collate, pack
 from monitorbench.training.objectives.base import AddedLoss
 from monitorbench.training.plan import MicroBatch

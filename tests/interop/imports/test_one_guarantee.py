@@ -1,14 +1,11 @@
 """One guarantee, one number, and one reason: `calibrate`, `recommend`, `control` and the library agree."""
 
-import gzip
-import json
 import os
 import re
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
-import numpy as np
 import pytest
 from score_files import Import, runs_of, write_csv
 
@@ -88,17 +85,29 @@ def test_a_few_without_a_score_are_insufficient_data_and_the_number_says_so(
 
 
 JUDGES = {
-    "claude": ("base_claude_both_k8", "mini_scores"),
-    "mini": ("base_both_k8", "mini_scores"),
-    "nano": ("base_nano_k8", "nano_scores"),
+    "claude": "base_claude_both_k8/mini_scores",
+    "mini": "base_both_k8/mini_scores",
+    "nano": "base_nano_k8/nano_scores",
 }
+SAFETY = (
+    "import.where.subset=Safety",
+    "import.actions=[mini_scores,nano_scores]",
+    "import.unit=step",
+    "import.benign_places=[0]",
+    "import.scale=[10,1]",
+    "import.calibration_share=0.5",
+)
+
+
+def monitors(*names: str) -> str:
+    return f"import.monitors={{{','.join(f'{name}:{JUDGES[name]}' for name in names)}}}"
 
 
 @pytest.fixture
-def safety_answers(tmp_path: Path) -> Path:
-    """Means of eight draws of three judges on RewardBench 2's Safety questions.
+def safety_answers() -> str:
+    """Eight draws of three judges on RewardBench 2's Safety questions, as published: a file a pair of judges.
 
-    The first of four answers is benign; questions that not all of the judges have are left out of all.
+    The first of four answers is benign.
     """
     mirror = os.environ.get("MONITORBENCH_SOURCES")
     if not mirror:
@@ -106,39 +115,15 @@ def safety_answers(tmp_path: Path) -> Path:
     folder = Path(mirror) / "rewardbench2_judges"
     if not folder.is_dir():
         pytest.skip(f"no {folder}")
-    rows: dict[str, dict[str, object]] = {}
-    for judge, (file, column) in JUDGES.items():
-        with gzip.open(folder / f"{file}.jsonl.gz", "rt", encoding="utf-8") as stream:
-            for row in map(json.loads, stream):
-                for i, draws in enumerate(row[column] if row["subset"] == "Safety" else []):
-                    known = [draw for draw in draws if draw is not None]
-                    label = "misbehavior" if i else "benign"
-                    one = rows.setdefault(
-                        f"{row['id']}-{i}",
-                        {"id": f"{row['id']}-{i}", "group": row["id"], "label": label}
-                        | dict.fromkeys(JUDGES),
-                    )
-                    one[judge] = float(np.mean(known)) if known else None
-    return write_csv(tmp_path / "judges.csv", list(rows.values()))
-
-
-SAFETY = (
-    "import.columns.sample=id",
-    "import.columns.group=group",
-    "import.scale=[10,1]",
-    "import.calibration_share=0.5",
-)
+    files = [f"{folder / judge.partition('/')[0]}.jsonl.gz" for judge in JUDGES.values()]
+    return f"[{','.join(files)}]"
 
 
 def test_claude_on_safety_has_one_threshold_wherever_it_is_asked_for(
-    tmp_path: Path, importing: Import, into: Into, safety_answers: Path
+    tmp_path: Path, importing: Import, into: Into, safety_answers: str
 ):
     """Otherwise: the page, the guardrail and a notebook flag other samples by the same promise."""
-    importing(
-        safety_answers,
-        *SAFETY,
-        "import.columns.score=claude",
-    )
+    importing(safety_answers, *SAFETY, monitors("claude"))
     runs = runs_of(tmp_path)
     held, tested = runs["claude/calibration"], runs["claude/test"]
     point = calibrate_run(into("calibrate", f"run={held}"))
@@ -175,16 +160,15 @@ def test_claude_on_safety_has_one_threshold_wherever_it_is_asked_for(
 
 
 def test_among_three_judges_claude_is_deployed_at_the_threshold_of_a_third_of_delta(
-    tmp_path: Path, importing: Import, into: Into, safety_answers: Path
+    tmp_path: Path, importing: Import, into: Into, safety_answers: str
 ):
     """Otherwise: the luckiest of three thresholds is deployed with the promise of one."""
-    named = ",".join(f"{judge}:{judge}" for judge in JUDGES)
-    importing(safety_answers, *SAFETY, f"import.monitors={{{named}}}", "import.missing=flag")
+    importing(safety_answers, *SAFETY, monitors(*JUDGES), "import.missing=flag")
     runs = runs_of(tmp_path)
     given = f"recommend.runs=[{','.join(map(str, runs.values()))}]"
     recommended = read_checked(recommendation_run(into("recommend", given, *QUICK)), "recommendation.json")
-    assert recommended["sentence"].startswith("Deploy claude to watch, flag above ")
-    assert "whichever of 3 was chosen" in recommended["sentence"]
+    assert recommended["sentence"].startswith("Deploy claude for alerts only, flag above ")
+    assert "the choice among 3 monitors counted in" in recommended["sentence"]
     held = read_runs([runs["claude/calibration"]], data=tmp_path / "data")
     columns = held["label"], held["score"], held["group_id"]
     alone, of_three = (calibrate(*columns, alpha=0.05, n_candidates=k).threshold for k in (1, 3))
@@ -196,4 +180,4 @@ def test_among_three_judges_claude_is_deployed_at_the_threshold_of_a_third_of_de
         "rates"
     ]
     for key in ("miss_rate", "miss_rate_ci", "false_alarm_rate", "expected_cost", "expected_cost_ci"):
-        assert rates[key] == recommended["at_test"][key]
+        assert rates[key] == recommended["options"][0]["at_test"][key]

@@ -84,7 +84,7 @@ def test_all_formats_give_the_same_scores(
         read = read_files([folder / name], Settings(columns=ImportColumns(response="note")))
         found = values.scores(read, "score", scale=scale, levels=None)
         np.testing.assert_allclose(found, 1 - want if is_turned else want, atol=1e-12)
-        assert values.texts(read, "note").to_pylist() == [note for note, _ in rows]
+        assert values.texts(read, "note", keeps_words=True).to_pylist() == [note for note, _ in rows]
 
 
 @given(

@@ -44,7 +44,7 @@ def mirrored(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[
 def generated(root: Path, tmp_path_factory: pytest.TempPathFactory) -> TextWorldGames:
     """`conf/environment/textworld.yaml` with smaller games, of which those of `GAMES` are made."""
     pytest.importorskip("textworld")
-    from monitorbench.intervention.environments.game_files import ensure_games
+    from monitorbench.intervention.environments.textworld_games import ensure_games
 
     whole = _settings(root, "textworld", {"games": str(tmp_path_factory.mktemp("games"))})
     settings: TextWorldGames = whole.model_copy(update={"rooms": 2, "objects": 4, "quest_length": 3})

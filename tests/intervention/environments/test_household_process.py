@@ -10,9 +10,9 @@ from small_household import WALKTHROUGH, small_household
 
 pytest.importorskip("fast_downward")
 
-from monitorbench.intervention.agents.protocol import ChosenAction, Policy, Situation
 from monitorbench.intervention.environments.alfworld import AlfworldGame
 from monitorbench.intervention.environments.household import HouseholdEnded
+from monitorbench.intervention.loop.agents import ChosenAction, Policy, Situation
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 
 LIMITS = RunLimits(min_step=0, step_budget=9, max_interventions=3, warning="Look out.")

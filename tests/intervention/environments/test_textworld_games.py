@@ -12,12 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.environments.replay import ReplayedEnvironment
+from monitorbench.intervention.environments.protocol import ReplayedEnvironment
 
 pytest.importorskip("textworld")
 
-from monitorbench.intervention.environments.game_files import ensure_game, ensure_games, game_task
-from monitorbench.intervention.environments.textworld_games import TextWorldGame
+from monitorbench.intervention.environments import textworld_games
+from monitorbench.intervention.environments.textworld_games import (
+    TextWorldGame,
+    ensure_game,
+    ensure_games,
+    game_task,
+)
 
 SEED = 3
 choices = st.lists(st.integers(0, 1000), max_size=4)
@@ -133,7 +138,7 @@ def test_the_same_seed_is_the_same_game_whatever_pythons_hash_seed(generated, tm
     """A task's id would name another game on another machine, and runs would not be matched."""
     program = (
         "import sys; from pathlib import Path; from monitorbench.config.pilot import TextWorldGames; "
-        "from monitorbench.intervention.environments.game_files import ensure_game; "
+        "from monitorbench.intervention.environments.textworld_games import ensure_game; "
         "ensure_game(TextWorldGames.model_validate_json(sys.argv[1]), int(sys.argv[2]))"
     )
     elsewhere = generated.model_copy(update={"games": tmp_path})
@@ -149,13 +154,12 @@ def test_the_same_seed_is_the_same_game_whatever_pythons_hash_seed(generated, tm
 
 def test_what_is_there_is_not_made_again_and_what_is_half_there_is_not_there(generated, monkeypatch):
     """A crash half-way would leave a game that does not start."""
-    from monitorbench.intervention.environments import game_files
 
     def broken(settings, seed, folder):
         (folder / "game.json").write_text("{")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(game_files, "_make", broken)
+    monkeypatch.setattr(textworld_games, "_make", broken)
     assert ensure_games(generated, [SEED]) == [ensure_game(generated, SEED)]
     with pytest.raises(KeyboardInterrupt):
         ensure_game(generated, 77)
@@ -165,9 +169,8 @@ def test_what_is_there_is_not_made_again_and_what_is_half_there_is_not_there(gen
 
 def test_sizes_that_allow_no_quest_are_named(generated, monkeypatch, tmp_path):
     """A person would see TextWorld's traceback."""
-    from monitorbench.intervention.environments import game_files
 
-    monkeypatch.setattr(game_files, "_ATTEMPTS", 0)
+    monkeypatch.setattr(textworld_games, "_ATTEMPTS", 0)
     with pytest.raises(UserError, match="quest_length lower"):
         ensure_game(generated.model_copy(update={"games": tmp_path}), SEED)
     assert not list(tmp_path.iterdir())

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.agents.protocol import ChosenAction, Policy, Situation
-from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.environments.protocol import Environment, Observation, Snapshot
+from monitorbench.intervention.loop.agents import ChosenAction, Policy, Scripted, Situation
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.loop.mechanisms import Moment, TriggerDecision
 from monitorbench.intervention.transcripts import Episode

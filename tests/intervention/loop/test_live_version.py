@@ -32,6 +32,10 @@ class Golden(NamedTuple):
 
 
 PINNED = {
+    3: Golden(
+        pilot="71dc03439d88c9845766f6accb6218344d2fffd7b2cbac67e3a56428599df51b",
+        questions="1637da5ee6285238ad5ebbae453535150701d754609e476c326bea7818b282e9",
+    ),
     2: Golden(
         pilot="3ff70e3bfbce5610b402f0543714d3797c092fe7d8d0ab1d8f6f8b58c69bf515",
         questions="1637da5ee6285238ad5ebbae453535150701d754609e476c326bea7818b282e9",

@@ -4,11 +4,10 @@ import pytest
 from corridor import Corridor, FixedActions, scripted
 from scipy.stats import binomtest
 
-from monitorbench.intervention.agents.scripted import Scripted
 from monitorbench.intervention.critic.critic import CriticJudgement
 from monitorbench.intervention.critic.temperature import Temperature
-from monitorbench.intervention.loop.best_of_two import best_of_two
-from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
+from monitorbench.intervention.loop.agents import Scripted
+from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, best_of_two, run_episode
 from monitorbench.intervention.loop.mechanisms import CriticTrigger, Moment, OracleTrigger, RandomTrigger
 from monitorbench.records import Sample
 

@@ -61,7 +61,7 @@ def test_a_file_that_breaks_off_is_one_clear_line(as_files, recorded):
     """A half-copied mirror would end in a traceback."""
     packed = gzip.compress(b'{"1": {}}')
     files = as_files("fireact", ("a_llama-2-7b.json.gz", packed[:-6]), ("a_llama-2-13b.json", {}))
-    with pytest.raises(UserError, match="breaks off"):
+    with pytest.raises(UserError, match=r"broken \.gz file"):
         fireact.load(recorded("fireact"), files)
 
 

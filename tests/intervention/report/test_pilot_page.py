@@ -23,16 +23,15 @@ from sealed import seal, seal_log
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.intervention.outcomes import BASELINE, Outcome
-from monitorbench.intervention.report import figures, view
-from monitorbench.intervention.report.decision_table import WIDTH, print_decision
-from monitorbench.intervention.report.flips import flips
-from monitorbench.intervention.report.page import render_pilot
-from monitorbench.intervention.report.reading import ComparedCondition, PilotRun, Transcripts, read_pilot
-from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision
-from monitorbench.intervention.statistics.matched import matched
+from monitorbench.intervention.statistics.effect import matched
 from monitorbench.intervention.transcripts import EPISODES, Episode
+from monitorbench.report.pilot import figures, view
+from monitorbench.report.pilot.decision_table import WIDTH, print_decision
+from monitorbench.report.pilot.flips import flips
+from monitorbench.report.pilot.page import is_of_a_pilot, render_pilot, report_pilot
+from monitorbench.report.pilot.reading import ComparedCondition, PilotRun, Transcripts, read_pilot
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.keyed_log import read_log
 

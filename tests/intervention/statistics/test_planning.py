@@ -6,15 +6,13 @@ from scipy.stats import binom, norm
 
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.planning import (
-    further_tasks,
-    minimum_detectable_effect,
-    tasks_needed,
-)
-from monitorbench.intervention.statistics.power import (
     DecisionSettings,
     expected_changes,
+    further_tasks,
+    minimum_detectable_effect,
     observed_changes,
-    power,
+    simulate_power,
+    tasks_needed,
 )
 from monitorbench.intervention.statistics.unconditional import unconditional_test
 
@@ -36,7 +34,7 @@ def test_the_power_is_the_exact_tests(p: float, r: float, d: float, n: int, n_tr
             if sign * (c - b) > 0 and chance > 1e-6:
                 signs = np.repeat([-1, 1, 0], [b, c, n - b - c])
                 expected += chance * (unconditional_test(signs) <= alpha)
-    assert power(n, changes, DecisionSettings(n_tried=n_tried)) == pytest.approx(expected, abs=0.025)
+    assert simulate_power(n, changes, DecisionSettings(n_tried=n_tried)) == pytest.approx(expected, abs=0.025)
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
@@ -47,7 +45,7 @@ def test_the_three_functions_are_one(seeds: int, margin: float) -> None:
     rule = DecisionSettings(margin=margin)
     n = tasks_needed(changes.effect, changes, rule, power=0.9)
     assert n is not None
-    assert power(n, changes, rule) >= 0.9 > power(int(0.96 * n) - 1, changes, rule) - 0.02
+    assert simulate_power(n, changes, rule) >= 0.9 > simulate_power(int(0.96 * n) - 1, changes, rule) - 0.02
     found = minimum_detectable_effect(n, changes, rule, power=0.9)
     assert found == pytest.approx(changes.effect - margin, rel=0.06)
 
@@ -56,7 +54,7 @@ def test_a_margin_is_found_by_the_draws() -> None:
     """A margin makes the decision the interval's: its power has to be that of an interval."""
     changes = expected_changes(p=0.8, r=0.3, d=0.1)
     shift = (changes.effect - 0.05) / np.sqrt((0.26 - 0.22**2) / 120)
-    assert power(120, changes, DecisionSettings(margin=0.05)) == pytest.approx(
+    assert simulate_power(120, changes, DecisionSettings(margin=0.05)) == pytest.approx(
         norm.cdf(shift - 1.96), abs=0.05
     )
 

@@ -3,15 +3,15 @@ import pytest
 from scipy.stats import bootstrap as scipy_bootstrap
 
 from monitorbench.intervention.statistics.decision_rule import borne_out
-from monitorbench.intervention.statistics.effect import rates
+from monitorbench.intervention.statistics.effect import TaskTable, rates
 from monitorbench.intervention.statistics.intervals import (
     bounds,
+    draw_cells,
+    draw_rates,
     effect_intervals,
     effect_tails,
     simultaneous_tails,
 )
-from monitorbench.intervention.statistics.matched import TaskTable
-from monitorbench.intervention.statistics.resampling import draw_cells, draw_rates
 
 
 def table(n: int, seed: int, shares: tuple[float, ...] = (0.4, 0.1, 0.2, 0.3), seeds: int = 3) -> TaskTable:

@@ -13,7 +13,7 @@ from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Message, Role, Sample, ToolCall
 from monitorbench.stress.changes.all import CHANGES
 from monitorbench.stress.changes.change import SampleChange, changed, family
-from monitorbench.stress.changes.injections import CONTROL
+from monitorbench.stress.changes.insertions import CONTROL
 
 OF_SAMPLES = {one.name: one for one in CHANGES if isinstance(one, SampleChange)}
 ATOMS = (

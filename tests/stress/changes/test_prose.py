@@ -10,7 +10,7 @@ from kept_things import KEPT, WORDS
 from monitorbench.records import Sample
 from monitorbench.stress.changes.all import CHANGES
 from monitorbench.stress.changes.change import SampleChange, changed, family
-from monitorbench.stress.changes.lookalike import UNSEEN
+from monitorbench.stress.changes.prose import UNSEEN
 
 OF_PROSE = [
     one

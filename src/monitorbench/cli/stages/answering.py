@@ -4,15 +4,17 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from monitorbench.cli.stage import Compose, Stage, imported
+from monitorbench.cli.stage import Stage, imported
+from monitorbench.config.base import ConfigError
 from monitorbench.config.project import options, trees_of
 from monitorbench.config.study import Study
+from monitorbench.studies.candidates import Compose, candidate_studies
 
 _log = logging.getLogger(__name__)
 
 
 def _report(study: Study, _: Compose) -> Path:
-    from monitorbench.intervention.report.write import is_of_a_pilot, report_pilot
+    from monitorbench.report.pilot.page import is_of_a_pilot, report_pilot
     from monitorbench.report.write import is_unscored_evaluation, report
 
     run = study.required_run()
@@ -26,8 +28,6 @@ def _report(study: Study, _: Compose) -> Path:
 
 
 def _candidates(monitors: Sequence[str], compose: Compose) -> list[Study]:
-    from monitorbench.studies.candidates import candidate_studies
-
     return candidate_studies(monitors, compose, options("monitor", trees_of()))
 
 
@@ -36,6 +36,12 @@ def _choose(study: Study, compose: Compose) -> Path:
 
     is_quick = all(entry.endswith(".jsonl") for entry in study.monitors)  # no model judges meanwhile
     on_data = shortcuts_ahead(study) if is_quick else lambda _: None
+    if study.from_:
+        if study.monitors:
+            raise ConfigError(f"monitors=[{','.join(study.monitors)}]: expected this or from=, not both")
+        from monitorbench.studies.choose import choose_imported
+
+        return choose_imported(study, on_data)
     candidates = _candidates(study.monitors, compose)
     _log.info("choose: %d monitors over dataset=%s", len(candidates), study.dataset.name)
     from monitorbench.studies.choose import choose  # takes seconds: what is typed was looked at before
@@ -44,6 +50,9 @@ def _choose(study: Study, compose: Compose) -> Path:
 
 
 def _choice_plan(study: Study, compose: Compose) -> None:
+    if study.from_:
+        _log.info("choose: no model is run: the scores are in %s", ", ".join(map(str, study.from_)))
+        return
     candidates = _candidates(study.monitors, compose)
     from monitorbench.studies.choose import print_choice_plan
 
@@ -58,12 +67,13 @@ ANSWERING = (
 
     monitorbench choose 'monitors=[smollm2_135m,smollm2_135m:evidence]' dataset=starter
     monitorbench choose 'monitors=[a.jsonl,b.jsonl]' dataset=jsonl dataset.path=own.jsonl
+    monitorbench choose from=scores.csv 'import.columns.score=scores.*'    # scores that are there: see import
 
 A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, or a training run. `plan=true` says what it
 would do and how long that takes. What is done is reused; interrupted, the same command goes on. Ends in the
 answer's sentence, and prints the directory with `report.html` as its last line.
 """,
-        reads="monitors dataset prompt engine calibrate stakes recommend report tracking paths",
+        reads="monitors from import dataset prompt engine calibrate stakes recommend report tracking paths",
         plan=_choice_plan,
         is_live=True,
         judges=lambda study: any(not entry.endswith(".jsonl") for entry in study.monitors),

@@ -112,6 +112,7 @@ def _fill(
     shares = {name: ingredient.max_share for name, ingredient in dataset.ingredients.items()}
     if dataset.synthetic_samples:
         shares[synthetic.SOURCE] = 1.0
+    variants = frozenset(name for name, ingredient in dataset.ingredients.items() if ingredient.variants)
     jobs = []
     for cell, quota in dataset.corpus_quotas.items():
         files = [file for candidates in prepared if (file := candidates.file(cell))]
@@ -126,6 +127,7 @@ def _fill(
                     paired_quota.held_out if paired_quota else (),
                     dataset.seed,
                     dataset.near_duplicates,
+                    variants,
                     directory,
                     directory,
                 )

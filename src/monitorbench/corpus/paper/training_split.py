@@ -37,6 +37,8 @@ class CellJob(NamedTuple):
     """Cues and subcategories that no training sample may have."""
     seed: int
     near_duplicates: NearDuplicates
+    variants: frozenset[str]
+    """Sources whose own near-duplicates stay."""
     benchmark: Path
     """A dataset folder whose paired splits are written already."""
     folder: Path
@@ -75,6 +77,7 @@ _OVERLAPS = (
     "request overlaps the benchmark",
     "response overlaps the benchmark",
     "held out for the benchmark",
+    "of another split by its source",
 )
 
 
@@ -91,7 +94,8 @@ def fill_cell(job: CellJob) -> Filled:
     left = left[np.lexsort((rows.order[left], is_synthetic))]
     undisputed = left[~_contradicted(rows, left)]
     rejected["equal content with both labels"] = len(left) - len(undisputed)
-    distinct = undisputed[_distinct(job, rows, undisputed)]
+    varies = np.isin(rows.source[undisputed], [names.index(name) for name in job.variants])
+    distinct = undisputed[_distinct(job, rows, undisputed) | varies]
     rejected["near-duplicate within the corpus"] = len(undisputed) - len(distinct)
     chosen = distinct[fill([names[rows.source[row]] for row in distinct], job.max_shares, job.quota)]
     rejected["over quota or share"] = len(distinct) - len(chosen)
@@ -124,8 +128,8 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
     responses = Index([response_text(sample) for sample in benchmark], job.near_duplicates)
     number = {name: index for index, name in enumerate(names)}
     parts: list[_Rows] = []
-    columns = ["id", "group_id", "source", "label", "cue", "subcategory", "request", "response"]
-    for table in batches(job.files, columns):
+    names_read = ("id", "group_id", "source", "label", "cue", "subcategory", "split", "request", "response")
+    for table in batches(job.files, names_read):
         batch = table.to_pylist()
         asked = [row_text(row["request"]) for row in batch]
         said = [row_text(row["response"]) for row in batch]
@@ -135,6 +139,7 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
         ]
         held_out = np.array([{row["cue"], row["subcategory"]} & set(job.held_out) != set() for row in batch])
         in_group = np.array([row["group_id"] in groups for row in batch])
+        elsewhere = np.array([row["split"] not in (None, Split.TRAIN) for row in batch])
         parts.append(
             _Rows(
                 order=np.array([_order(job.seed, row["id"]) for row in batch], np.uint64),
@@ -143,7 +148,7 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
                 keys=signatures(_both(asked, said), job.near_duplicates).keys,
                 content=np.array([_hash64(text) for text in _both(asked, said)], np.uint64),
                 overlap=np.select(
-                    [held_out, in_group, request_overlaps, response_overlaps], [4, 1, 2, 3]
+                    [elsewhere, held_out, in_group, request_overlaps, response_overlaps], [5, 4, 1, 2, 3]
                 ).astype(np.int8),
             )
         )

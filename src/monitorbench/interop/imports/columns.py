@@ -19,13 +19,18 @@ class ImportedColumns(NamedTuple):
     """By what they are, `score` left out."""
     scores: Mapping[str, str]
     """By monitor the column of its scores; one of the monitor "" where a column says which, or none does."""
+    files: Mapping[str, str] = {}
+    """By monitor the name of the files whose rows are its, of those that have not all."""
 
 
-def find_columns(present: Sequence[str], settings: Import, clashing: Collection[str] = ()) -> ImportedColumns:
+def find_columns(
+    present: Sequence[str], settings: Import, clashing: Collection[str] = (), files: Collection[str] = ()
+) -> ImportedColumns:
     """Which of the columns with these names is what; `clashing` are names that several columns have.
 
-    Raises `UserError` where one that was named is not there or there twice, or where no score or label can be
-    found, `ConfigError` where two settings say which monitors there are.
+    `files` are the names that `FILE/COLUMN` may begin with. Raises `UserError` where one that was named is
+    not there or there twice, or where no score or label can be found, `ConfigError` where two settings say
+    which monitors there are.
     """
     named = settings.columns.named()
     wanted = [*named.values(), *(settings.monitors or {}).values()]
@@ -46,7 +51,7 @@ def find_columns(present: Sequence[str], settings: Import, clashing: Collection[
         there = [f"{prefix}{name}" for prefix in before for name in usual if f"{prefix}{name}" in present]
         if there:
             found[role] = there[0]
-    scores = _scores(present, settings, found)
+    scores, of_file = _scores(present, settings, found, files)
     if not scores and "flagged" not in found:
         raise UserError(absent_column("import.columns.score", "score", present))
     if "label" not in found and "step_label" not in found:
@@ -58,17 +63,26 @@ def find_columns(present: Sequence[str], settings: Import, clashing: Collection[
             "expected import.columns.flagged='' with a column of scores a monitor"
         )
     found.pop("score", None)
-    return ImportedColumns(found, scores)
+    return ImportedColumns(found, scores, of_file)
 
 
-def _scores(present: Sequence[str], settings: Import, found: dict[str, str]) -> dict[str, str]:
+def _scores(
+    present: Sequence[str], settings: Import, found: dict[str, str], files: Collection[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The columns and the files of each monitor."""
     column = found.get("score", "")
     if settings.monitors is not None:
-        for name, of_monitor in settings.monitors.items():
-            if of_monitor not in present:
-                raise UserError(absent_column(f"import.monitors.{name}={of_monitor}", of_monitor, present))
+        scores, of_file = {}, {}
+        for name, given in settings.monitors.items():
+            file, _, in_file = given.partition("/")
+            if given not in present and file in files:
+                of_file[name] = file
+                given = in_file
+            if given not in present:
+                raise UserError(absent_column(f"import.monitors.{name}={given}", given, present))
+            scores[name] = given
         found.pop("monitor", None)
-        return dict(settings.monitors)
+        return scores, of_file
     if column.endswith(".*"):
         below = {name.removeprefix(column[:-1]): name for name in present if name.startswith(column[:-1])}
         if not below:
@@ -79,8 +93,8 @@ def _scores(present: Sequence[str], settings: Import, found: dict[str, str]) -> 
                 "import.columns.monitor=''"
             )
         found.pop("monitor", None)
-        return below
-    return {"": column} if column else {}
+        return below, {}
+    return ({"": column} if column else {}), {}
 
 
 def absent_column(said: str, name: str, present: Sequence[str]) -> str:

@@ -82,7 +82,7 @@ class _Cells:
 
     def __init__(self, read: ImportedFiles, name: str, speaker: Role, unknown: UnknownContent) -> None:
         self._read, self._name, self._speaker, self._unknown = read, name, speaker, unknown
-        self.values = texts(read, name)
+        self.values = texts(read, name, keeps_words=True)
 
     def chats(self, rows: Sequence[int]) -> list[Chat | None]:
         """Return the chat in each row, None for row -1; says how many look like one and are text."""

@@ -4,13 +4,12 @@ Promises: everything is read and checked before anything is written; what is wri
 file with the same settings is found again.
 """
 
-import logging
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
@@ -21,16 +20,15 @@ from monitorbench.interop.imports.columns import ImportedColumns, find_columns
 from monitorbench.interop.imports.conversations import read_side
 from monitorbench.interop.imports.dataset import write_dataset
 from monitorbench.interop.imports.evaluation import VERSION, Named, steps_of, write_evaluation
-from monitorbench.interop.imports.labels import labelled
-from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
+from monitorbench.interop.imports.readers.open import ImportedFiles, stem_of
+from monitorbench.interop.imports.rows import imported_rows
 from monitorbench.interop.imports.samples import keys_of, samples_of
 from monitorbench.interop.imports.scores import Rows, scored
 from monitorbench.interop.imports.unnest import is_list, unnested
-from monitorbench.interop.imports.words import say_labels, say_monitor, say_rows, say_runs, say_samples
+from monitorbench.interop.imports.words import say_monitor, say_rows, say_runs, say_samples
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import Split
 
-_log = logging.getLogger(__name__)
 _DECIDE_SAMPLES = {
     "actions",
     "unit",
@@ -42,8 +40,18 @@ _DECIDE_SAMPLES = {
     "calibration_share",
     "seed",
     "unknown_content",
+    "where",
+    "benign_places",
 }
 _JUDGED = (Split.CALIBRATION, Split.VALIDATION, Split.TEST)
+
+
+class Imported(NamedTuple):
+    """A dataset, and the evaluation runs over it."""
+
+    data: Path
+    runs: Mapping[tuple[str, Split], Path]
+    """By monitor and split."""
 
 
 def import_scores(study: Study) -> Path:
@@ -52,28 +60,27 @@ def import_scores(study: Study) -> Path:
     Raises `ConfigError` for settings that don't fit each other, `UserError` for a file that can't be read or
     a row that can't be taken, with its line and field.
     """
-    settings = study.import_
-    read = read_files(study.from_, settings)
-    n_rows = read.ends[-1]
-    sources = [read]
-    n_unusable = 0
-    if settings.unusable == "leave_out" and set(read.formats) == {"inspect"}:
-        read, n_unusable = _usable(read)
-    if settings.labels is not None:
-        read, labels, n_left_out = labelled(read, settings.labels, settings)
-        sources.append(labels)
-        say_labels(labels, n_rows - n_left_out, n_left_out)
-    places: IntArray | None = None
-    if settings.actions:
-        read, places, _ = unnested(read, settings.actions)
-    columns = find_columns(read.present, settings, read.clashing)
+    imported = imported_runs(study)
+    return say_runs(imported.runs, imported.data)
+
+
+def imported_runs(study: Study, *, calibration_share: float = 0.0) -> Imported:
+    """Import `from` as `import_scores` does.
+
+    `calibration_share` is that of a file which has no split, where no setting names one.
+    """
+    given = imported_rows(study.from_, study.import_)
+    read, settings, places = given.read, given.settings, given.places
+    columns = find_columns(read.present, settings, read.clashing, [stem_of(file) for file in read.files])
+    if not settings.calibration_share and "split" not in columns.names:
+        settings = settings.model_copy(update={"calibration_share": calibration_share})
     draws: IntArray | None = None
     if lists := sorted({name for name in columns.scores.values() if is_list(read.table.column(name).type)}):
         if len(lists) < len(set(columns.scores.values())):
             raise UserError(f"{lists[0]}: holds lists, and other columns of scores don't; expected one form")
         read, draws, parents = unnested(read, lists, may_be_empty=True)
         places = None if places is None else places[parents]
-    say_rows(read, n_rows, columns)
+    say_rows(read, given.n_rows, columns)
     keys = keys_of(read, columns, settings, places, draws)
     request, response = (
         read_side(read, columns, keys, role, settings.unknown_content) for role in ("request", "response")
@@ -83,7 +90,7 @@ def import_scores(study: Study) -> Path:
     of_monitor = {name: scored(read, keys, rows, settings) for name, (_, rows) in monitors.items()}
     files = [
         {"name": file.name, "sha256": digest, "format": kind}
-        for source in sources
+        for source in given.sources
         for file, digest, kind in zip(source.files, source.sha256, source.formats, strict=True)
     ]
     named = {**columns.names, "score": dict(columns.scores)}
@@ -94,12 +101,12 @@ def import_scores(study: Study) -> Path:
         "version": VERSION,
         **({"unusable": "take"} if settings.unusable == "take" else {}),
     }
-    facts: dict[str, Any] = {"imported": {"files": files, "columns": named, "rows": n_rows}}
-    if n_unusable:
-        facts["imported"]["unusable"] = n_unusable
+    facts: dict[str, Any] = {"imported": {"files": files, "columns": named, "rows": given.n_rows}}
+    if given.n_unusable:
+        facts["imported"]["unusable"] = given.n_unusable
     if settings.positive_means != Import().positive_means:
         facts["positive_means"] = settings.positive_means
-    name = settings.name or _name_of(study.from_[0])
+    name = settings.name or _name_of(read.files[0])
     say_samples(samples, response)
     data = write_dataset(study, study.paths.data, name, identity, facts, samples, request, response)
     runs: dict[tuple[str, Split], Path] = {}
@@ -113,23 +120,7 @@ def import_scores(study: Study) -> Path:
                 runs[monitor, split] = write_evaluation(
                     study, settings, study.paths.runs, data, split, one, found, steps, origin
                 )
-    return say_runs(runs, data.directory)
-
-
-def _usable(read: ImportedFiles) -> tuple[ImportedFiles, int]:
-    """The rows of samples that tell something, and how many do not; `UserError` where none does."""
-    reasons = read.table.column("unusable")
-    rows = np.flatnonzero(pc.is_null(reasons).to_numpy())
-    n = read.table.num_rows - len(rows)
-    if not n:
-        return read, 0
-    first = pc.drop_null(reasons)[0].as_py()
-    if not len(rows):
-        raise UserError(f"{read.where(0)}: {first}, as all {n} samples; expected import.unusable=take")
-    _log.info(
-        "import: %d of %d samples are left out (import.unusable), the first: %s", n, n + len(rows), first
-    )
-    return read.taking(read.table.take(pa.array(rows)), rows), n
+    return Imported(data.directory, runs)
 
 
 _OF_VERDICTS = frozenset(("score", "flagged", "monitor", "monitor_version", "prompt_hash", "seconds", "cost"))
@@ -168,7 +159,8 @@ def _monitors(read: ImportedFiles, columns: ImportedColumns, settings: Import) -
             ]
         else:
             name = monitor or settings.monitor or column or columns.names["flagged"]
-            found.append((name, np.arange(n), scores))
+            rows = read.rows_of(columns.files[monitor]) if monitor in columns.files else np.arange(n)
+            found.append((name, rows, scores[rows]))
     own = [name for name, _, _ in found]
     shown = [re.sub(r"[^A-Za-z0-9._+-]+", "_", name)[:60] for name in own]
     if len(set(shown)) < len(shown):

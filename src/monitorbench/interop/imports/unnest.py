@@ -30,15 +30,16 @@ class Unnested(NamedTuple):
 def unnested(read: ImportedFiles, names: Sequence[str], *, may_be_empty: bool = False) -> Unnested:
     """A row an entry of the lists in these columns; fields of entries become `name.field`.
 
-    Where a list `may_be_empty`, one that is empty or not there is as many missing values as the row's others
-    have, at least one; else it is a `UserError`, as is a column that is not there or holds no lists.
+    A list that is not there is as many missing values as the row's others have. Where a list `may_be_empty`,
+    that holds of an empty one too, and each row is at least one; else a row without entries is a `UserError`,
+    as is a column that is not there or holds no lists.
     """
     lists = [_lists(read, name) for name in names]
     own = [pc.fill_null(pc.list_value_length(one), 0).to_numpy(zero_copy_only=False) for one in lists]
     lengths = np.maximum.reduce(own)
-    for name, found in zip(names, own, strict=True):
-        # A list that is not there is as many missing values where lists may be empty.
-        if (wrong := np.flatnonzero((found != lengths) & ~((found == 0) & may_be_empty))).size:
+    for name, whole, found in zip(names, lists, own, strict=True):
+        is_nothing = np.full(len(found), may_be_empty) | pc.is_null(whole).to_numpy(zero_copy_only=False)
+        if (wrong := np.flatnonzero((found != lengths) & ~((found == 0) & is_nothing))).size:
             row = int(wrong[0])
             other = next(one for one, its in zip(names, own, strict=True) if its[row] == lengths[row])
             raise UserError(

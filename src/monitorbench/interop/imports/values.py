@@ -10,41 +10,64 @@ from monitorbench.config.base import UserError
 from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 
-NO_NUMBER = ("", "nan", "na", "n/a", "none", "null")
-"""Words for a number that is not there, in any case of letters."""
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_SHARE = r"^(?P<part>\d+\.?\d*|\.\d+)\s*(?:%|/\s*(?P<whole>\d+\.?\d*))$"
 _WITHIN = 1e-9
 """How far a rescaled score may lie outside [0, 1] by rounding."""
 
 
-def texts(read: ImportedFiles, name: str) -> pa.Array:
-    """Strings [rows], null where there is nothing; numbers are as they are written."""
+def texts(read: ImportedFiles, name: str, *, keeps_words: bool = False) -> pa.Array:
+    """Strings [rows], null where there is nothing; numbers are as they are written.
+
+    A word for a missing value is nothing too, unless `keeps_words`: "None" may be what a model said.
+    """
     column = _whole(read, name)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
             refuse(read, 0, name, f"holds {str(column.type)[:60]}", "text or a number in each row")
         column = pc.cast(column, pa.string())
     column = pc.cast(column, pa.string())
-    return pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    is_nothing = pc.equal(column, "")
+    if not keeps_words:
+        words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+        is_nothing = pc.or_(is_nothing, pc.is_in(words, value_set=pa.array(read.missing)))
+    return pc.if_else(is_nothing, pa.scalar(None, pa.string()), column)
 
 
-def numbers(read: ImportedFiles, name: str, *, least: float | None = None) -> FloatArray:
-    """[rows], NaN where there is none. Refused: text that is no number, infinity, what is below `least`."""
+def numbers(
+    read: ImportedFiles, name: str, *, least: float | None = None, whole: float | None = None
+) -> FloatArray:
+    """[rows], NaN where there is none. Refused: text that is no number, infinity, what is below `least`.
+
+    With a `whole`, `70 %` and `7/10` are that share of it.
+    """
     column = _whole(read, name)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         found = pc.fill_null(pc.cast(column, pa.float64(), safe=False), np.nan)
         values: FloatArray = found.to_numpy(zero_copy_only=False)
     else:
-        plain = pc.utf8_trim_whitespace(pc.fill_null(texts(read, name), ""))
-        absent = pc.is_in(pc.utf8_lower(plain), value_set=pa.array(NO_NUMBER))
-        is_wrong = pc.invert(pc.or_(absent, pc.match_substring_regex(plain, _NUMBER)))
-        _refuse_first(read, is_wrong, name, "is no number", "a number")
-        plain = pc.if_else(absent, "nan", pc.replace_substring_regex(plain, r"^\+", ""))
+        plain = pc.utf8_trim_whitespace(texts(read, name))
+        is_number = pc.match_substring_regex(plain, _NUMBER)
+        if whole is not None and not pc.all(is_number).as_py():
+            plain = _shares(plain, whole)
+            is_number = pc.match_substring_regex(plain, _NUMBER)
+        _refuse_first(read, pc.invert(is_number), name, "is no number", "a number")
+        plain = pc.fill_null(pc.replace_substring_regex(plain, r"^\+", ""), "nan")
         values = pc.cast(plain, pa.float64()).to_numpy()
     _refuse_first(read, pa.array(np.isinf(values)), name, "is no finite number", "a number")
     if least is not None:
         _refuse_first(read, pa.array(values < least), name, "is too low", f"{least:g} or more")
     return np.array(values)
+
+
+def _shares(plain: pa.Array, whole: float) -> pa.Array:
+    """The texts with a number in the place of each percentage and fraction."""
+    parts = pc.extract_regex(plain, _SHARE)
+    found = []
+    for text, share in zip(plain.to_pylist(), parts.to_pylist(), strict=True):
+        of = 0.0 if share is None else float(share["whole"] or 100)
+        found.append(text if not of else repr(float(share["part"]) * whole / of))
+    return pa.array(found, pa.string())
 
 
 def whole_numbers(read: ImportedFiles, name: str) -> IntArray:
@@ -56,34 +79,40 @@ def whole_numbers(read: ImportedFiles, name: str) -> IntArray:
 
 
 def flags(
-    read: ImportedFiles, name: str, of_misbehavior: Sequence[str], of_benign: Sequence[str]
+    read: ImportedFiles,
+    name: str,
+    of_misbehavior: Sequence[str],
+    of_benign: Sequence[str],
+    others: str = "import.misbehavior_values and import.benign_values set others",
 ) -> FloatArray:
-    """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused."""
+    """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused with what `others` says."""
     known = [one.casefold() for one in (*of_misbehavior, *of_benign)]
-    plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name)))
+    plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
     at = pc.index_in(plain, value_set=pa.array(known))
-    is_wrong = pc.and_(pc.is_null(at), pc.not_equal(pc.fill_null(plain, ""), ""))
-    _refuse_first(read, is_wrong, name, "is no label", ", ".join(map(repr, known)))
+    is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
+    is_wrong = pc.invert(pc.or_(pc.is_valid(at), is_missing))
+    values = ", ".join(map(repr, known))
+    _refuse_first(read, is_wrong, name, "is no label", f"{values}; {others}")
     found = np.array([1.0] * len(of_misbehavior) + [0.0] * len(of_benign) + [np.nan])
     taken: FloatArray = found[pc.fill_null(at, len(known)).to_numpy()]
     return taken
 
 
 def scores(
-    read: ImportedFiles, name: str, *, scale: tuple[float, float], levels: Mapping[str, float] | None
+    read: ImportedFiles, name: str, *, scale: tuple[float, float], levels: Mapping[str, float | None] | None
 ) -> FloatArray:
     """[rows] in [0, 1], NaN where there is none: rescaled from `scale`, or the number of each level."""
     if levels is not None:
-        plain = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(texts(read, name), "")))
-        absent = pc.is_in(plain, value_set=pa.array(NO_NUMBER))
+        plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
         at = pc.index_in(plain, value_set=pa.array([one.casefold() for one in levels]))
-        is_wrong = pc.and_(pc.is_null(at), pc.invert(absent))
+        is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
+        is_wrong = pc.invert(pc.or_(pc.is_valid(at), is_missing))
         _refuse_first(read, is_wrong, name, "is no level", f"one of {', '.join(levels)} (import.levels)")
-        of_level = np.array([*levels.values(), np.nan])
+        of_level = np.array([np.nan if one is None else one for one in (*levels.values(), None)])
         taken: FloatArray = of_level[pc.fill_null(at, len(levels)).to_numpy()]
         return taken
     low, high = scale
-    values = (numbers(read, name) - low) / (high - low)
+    values = (numbers(read, name, whole=max(scale)) - low) / (high - low)
     outside = (values < -_WITHIN) | (values > 1 + _WITHIN)
     ends = f"[{low:g},{high:g}]"
     hint = "" if scale != (0, 1) else "; another scale is said by import.scale=[0,10]"

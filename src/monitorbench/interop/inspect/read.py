@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from monitorbench.config.base import UserError
 from monitorbench.conversations.read import NoChat
-from monitorbench.interop.imports.readers.table import EVERYTHING, ReadTable, TableBuilder, Wanted
+from monitorbench.interop.imports.readers.table import EVERYTHING, ReadTable, TableBuilder, WantedColumns
 from monitorbench.records import Message
 from monitorbench.runs.files import file_sha256
 from monitorbench.sources.fetch import local
@@ -27,7 +27,7 @@ NO_ANSWER = "N"
 """Inspect's value for a model that gave no answer; its own metrics count it as 0."""
 
 
-def read(path: Path, wanted: Wanted = EVERYTHING) -> pa.Table:
+def read(path: Path, wanted: WantedColumns = EVERYTHING) -> pa.Table:
     """The samples of an `.eval` or `.json` log, or of all logs below a folder; raises `UserError`.
 
     Columns, of those `wanted` (as `scores.*`), null where a sample has no such value:
@@ -51,7 +51,7 @@ def read(path: Path, wanted: Wanted = EVERYTHING) -> pa.Table:
     return found.table
 
 
-def read_log(path: Path, wanted: Wanted) -> ReadTable:
+def read_log(path: Path, wanted: WantedColumns) -> ReadTable:
     """As `read`, with the names of all columns that there are."""
     if not path.exists():
         raise UserError(f"{path}: no such file; expected an Inspect log, or a folder of them")
@@ -72,7 +72,7 @@ def line(path: Path, row: int) -> str:
     return f"sample {row + 1}"
 
 
-def _fields(logged: Logged, wanted: Wanted) -> dict[str, Any]:
+def _fields(logged: Logged, wanted: WantedColumns) -> dict[str, Any]:
     """A sample's values, those of scorers and its metadata inside objects."""
     output, error = logged.row.get("output"), logged.row.get("error")
     answered_by = output.get("model") if isinstance(output, Mapping) else None

@@ -1,19 +1,23 @@
-"""P(fail) made a probability: one temperature for each agent, and what it changes.
+"""P(fail) made a probability: one temperature for each agent, fitted to its runs, and what it changes there.
 
 p' = σ(logit(p) / T) (Guo et al. 2017, arXiv:1706.04599, section 4.2, for two classes), T the minimum of the
 negative log-likelihood on the validation runs (2602.03338, section 3). T > 0 keeps the order of scores, so
 AUROC stays what it was; F1 at τ and the calibration error move.
 """
 
+import logging
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
+from monitorbench.config.base import UserError
+from monitorbench.intervention.critic.critic import Critic, failed
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.reliability import expected_calibration_error, reliability_table
+from monitorbench.records import Sample
 
 _NEAREST = 1e-6
 """Scores nearer to 0 or 1 are taken for this: a logit has to be finite."""
@@ -97,3 +101,48 @@ def _logits(p_fail: Sequence[float]) -> FloatArray:
 def _sigmoid(logits: FloatArray) -> FloatArray:
     probabilities: FloatArray = np.exp(-np.logaddexp(0, -logits))
     return probabilities
+
+
+_log = logging.getLogger(__name__)
+
+
+class Calibration(NamedTuple):
+    """The temperature, and its report as written to `critic.json`."""
+
+    temperature: Temperature
+    report: dict[str, Any]
+
+
+def calibrate(
+    critic: Critic, samples: Sequence[Sample], *, monitor: str, agent: str, tau: float
+) -> Calibration:
+    """Judge the validation steps in `samples`, fit the temperature, measure the critic before and after.
+
+    `monitor` and `agent` are names, for the report and for messages; `tau` is the threshold that F1 is taken
+    at. Raises `UserError` where the critic gives no probability for any of the steps.
+    """
+    judgements = critic.judge(samples)
+    known = [
+        (judgement.p_fail, fails)
+        for judgement, fails in zip(judgements, failed(samples), strict=True)
+        if judgement.p_fail is not None
+    ]
+    if samples and not known:
+        raise UserError(
+            f"monitor={monitor}: no P(fail) for any of {len(samples)} validation steps "
+            f"({judgements[0].reason}); expected a monitor and an engine that give probabilities"
+        )
+    p_fail, fails = [p for p, _ in known], [fail for _, fail in known]
+    found = fit_temperature(p_fail, fails)
+    if found.reason:
+        _log.warning("pilot: temperature %g: %s", found.value, found.reason)
+    after = [found.calibrated(p) for p in p_fail]
+    report = {
+        "agent": agent,
+        "temperature": found._asdict(),
+        "n_unscored": len(samples) - len(known),
+        "tau": tau,
+        "before": quality(p_fail, fails, tau)._asdict(),
+        "after": quality(after, fails, tau)._asdict(),
+    }
+    return Calibration(found, report)

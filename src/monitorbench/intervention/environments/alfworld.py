@@ -13,8 +13,7 @@ from typing import NamedTuple
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import AlfworldGames
 from monitorbench.intervention.environments.household import Household
-from monitorbench.intervention.environments.protocol import Observation
-from monitorbench.intervention.environments.replay import ReplayedEnvironment
+from monitorbench.intervention.environments.protocol import Observation, ReplayedEnvironment
 from monitorbench.intervention.environments.splits import Opens, draw, require_package
 from monitorbench.sources import fetch
 

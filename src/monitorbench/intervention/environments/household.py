@@ -19,7 +19,7 @@ from typing import Any
 
 from monitorbench.intervention.environments.protocol import Observation
 
-_CHILD = "monitorbench.intervention.environments.household_child"
+_CHILD = "monitorbench.intervention.environments.household_engine"
 
 
 class HouseholdEnded(RuntimeError):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import ToolQuestions
-from monitorbench.intervention.environments.calculator import calculate
+from monitorbench.intervention.environments.answers import calculate
 from monitorbench.sources import fetch
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 

@@ -15,16 +15,14 @@ from functools import partial
 from typing import NamedTuple
 
 from monitorbench.config.pilot import ToolQuestions
-from monitorbench.intervention.environments.answers import exact_match, is_number, token_f1
-from monitorbench.intervention.environments.calculator import calculate, shown
-from monitorbench.intervention.environments.protocol import Observation
+from monitorbench.intervention.environments.answers import calculate, exact_match, is_number, shown, token_f1
+from monitorbench.intervention.environments.protocol import Observation, ReplayedEnvironment
 from monitorbench.intervention.environments.question_sources import (
     SearchQuestion,
     SolvedProblem,
     read_search_questions,
     read_word_problems,
 )
-from monitorbench.intervention.environments.replay import ReplayedEnvironment
 from monitorbench.intervention.environments.splits import Opens, digest, draw, part_of
 
 _ACTION = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)

@@ -1,10 +1,14 @@
-"""One run of one agent in one environment, with or without a monitor in the loop.
+"""One run of one agent in one environment, with or without a monitor in the loop, and the best of two runs.
 
 Promises: at most `step_budget` actions, undone ones included, and at most `max_interventions`
 interventions, none before `min_step` and none once the run is over; an agent or a critic that fails, and an
 environment that breaks or does not come back exactly from a rollback, end the run as a failure with a reason;
 an interrupt, an outage of an endpoint (`Incomplete`) and a fault that a person has to fix (`UserError`) end
 the pilot instead, and the run is not counted.
+
+In the control `best_of_2` nobody intervenes: the critic keeps the run it gives less P(fail). It shows how
+much of an intervention's gain a second try alone would bring; its steps and tokens are those of both runs,
+and the first is the baseline's own.
 """
 
 import hashlib
@@ -16,11 +20,10 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.pilot import Pilot
-from monitorbench.intervention.agents.protocol import Agent, AgentTurn, Mechanism, Policy, Situation
-from monitorbench.intervention.agents.trajectory import sample_of_run
 from monitorbench.intervention.environments.protocol import Environment, Observation
-from monitorbench.intervention.loop.mechanisms import Moment, Trigger
-from monitorbench.intervention.transcripts import Episode, Step, storable
+from monitorbench.intervention.loop.agents import Agent, AgentTurn, Mechanism, Policy, Situation
+from monitorbench.intervention.loop.mechanisms import JudgeRun, Moment, Trigger, certain
+from monitorbench.intervention.transcripts import Episode, Step, sample_of_run, storable
 from monitorbench.records import Sample
 
 
@@ -243,3 +246,38 @@ def surviving(who: str) -> Iterator[None]:
     except Exception as error:
         said = " ".join(str(error).split())[:300]
         raise BrokenDown(storable(f"{who}: {type(error).__name__}: {said}")) from error
+
+
+def best_of_two(
+    environment: Environment, agent: Agent, run: EpisodeRun, limits: RunLimits, judge: JudgeRun
+) -> Episode:
+    """Make both runs and return them as one episode.
+
+    `kept_attempt` says which of them counts: the first where both look alike.
+
+    A run or a judgement that breaks down makes it a failure with a reason.
+    """
+    tries = [run_episode(environment, agent, run._replace(attempt=attempt), limits) for attempt in (0, 1)]
+    steps = tuple(step for one in tries for step in one.steps)
+    tokens = sum(one.tokens for one in tries)
+    reason = next((one.reason for one in tries if one.reason), "")
+    kept = 0
+    if not reason:
+        try:
+            with surviving("critic"):
+                judgements = [judge(one.sample(attempt)) for attempt, one in enumerate(tries)]
+                first, second = (certain(judgement) for judgement in judgements)
+            kept = int(second < first)
+            tokens += sum(judgement.tokens for judgement in judgements)
+        except BrokenDown as broken:
+            reason = str(broken)
+    return tries[kept].model_copy(
+        update={
+            "steps": steps,
+            "success": not reason and tries[kept].success,
+            "tokens": tokens,
+            "reason": reason,
+            "kept_attempt": kept,
+            "seconds": sum(one.seconds for one in tries),
+        }
+    )

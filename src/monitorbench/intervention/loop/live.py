@@ -16,28 +16,36 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.pilot import Pilot
 from monitorbench.config.study import Study
-from monitorbench.intervention.agents.open import agent_identity, agent_name, open_agent
-from monitorbench.intervention.critic.calibration import calibrate
-from monitorbench.intervention.critic.critic import Critic, CriticJudgement, critic_identity, open_critic
-from monitorbench.intervention.critic.training_data import read_critic_data, samples_of, write_critic_data
+from monitorbench.intervention.critic.critic import (
+    Critic,
+    CriticJudgement,
+    critic_identity,
+    open_critic,
+    read_critic_data,
+    samples_of,
+    write_critic_data,
+)
+from monitorbench.intervention.critic.temperature import calibrate
+from monitorbench.intervention.loop.agents import agent_identity, agent_name, open_agent
 from monitorbench.intervention.loop.mechanisms import JudgeRun
 from monitorbench.intervention.loop.schedule import (
     Common,
     CriticAtWork,
+    critic_requests,
     in_order,
     run_alone,
     run_conditions,
+    tasks_at_once,
 )
-from monitorbench.intervention.loop.side_by_side import critic_requests, tasks_at_once
 from monitorbench.intervention.outcomes import Outcome, write_outcomes
 from monitorbench.intervention.transcripts import EPISODES, Episode
-from monitorbench.judging.served import described, reach
+from monitorbench.judging.serving.served import described, reach
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json
 from monitorbench.runs.keyed_log import open_log, read_log
 
-LIVE_VERSION = 2
+LIVE_VERSION = 3
 """To be raised with every change to agents, environments, critics, mechanisms or the loop after which equal
 settings give other runs: finished pilots are then no longer reused. `test_live_version` fails where that was
 forgotten."""

@@ -19,10 +19,10 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from monitorbench.config.pilot import ConditionName
-from monitorbench.intervention.agents.protocol import Mechanism
 from monitorbench.intervention.critic.critic import CriticJudgement
 from monitorbench.intervention.critic.temperature import Temperature
 from monitorbench.intervention.environments.protocol import Environment
+from monitorbench.intervention.loop.agents import Mechanism
 from monitorbench.records import Sample
 
 Decider = Literal["calibrated", "raw", "random", "oracle"]

@@ -1,13 +1,17 @@
-"""Members of a recorded set's archive, by name, and their JSON: there and well-formed, or one clear line.
+"""A recorded set's archive, read by name, and two recorded arms matched by task.
 
-A recorded set is fixed, so that its counts can be checked: no row of it is ever passed over.
+A recorded set is fixed, so that its counts can be checked: members and their JSON are there and well-formed,
+or it is one clear line, and no row is ever passed over. Only tasks that both arms have make a pair, and what
+is left out is said.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
+from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.sources.read import SourceFiles
 
 
@@ -77,3 +81,42 @@ def truth_field(files: SourceFiles, where: str, row: Mapping[str, Any], field: s
 def broken(files: SourceFiles, where: str, what: str) -> NoReturn:
     """Say in one line what is wrong with a recorded file."""
     raise UserError(f"{files.name}: {where}: {what}; fetch the file again (conf/source/{files.name}.yaml)")
+
+
+_log = logging.getLogger(__name__)
+
+
+class RecordedRun(NamedTuple):
+    """How one recorded run ended; `steps` is in the set's own unit (attempts, actions)."""
+
+    success: bool
+    interventions: int
+    steps: int
+
+
+def pair_arms(
+    name: str,
+    agent: str,
+    condition: str,
+    baseline: Mapping[str, RecordedRun],
+    treated: Mapping[str, RecordedRun],
+) -> list[Outcome]:
+    """Make two outcomes for each task that both arms have, in the baseline's order, baseline first.
+
+    One run a task and arm was recorded, so that every seed is 0. Tokens were not recorded and are 0.
+    Raises `UserError` where the arms share no task.
+    """
+    common = [task for task in baseline if task in treated]
+    if not common:
+        raise UserError(
+            f"{name}: the baseline and the treated runs share no task; set recorded.baseline and "
+            "recorded.treated to runs on the same tasks"
+        )
+    alone = len(baseline) + len(treated) - 2 * len(common)
+    if alone:
+        _log.warning("%s: %d tasks were recorded in one arm only and are left out", name, alone)
+    return [
+        Outcome(task, 0, agent, under, run.success, run.interventions, run.steps, 0)
+        for task in common
+        for under, run in ((BASELINE, baseline[task]), (condition, treated[task]))
+    ]

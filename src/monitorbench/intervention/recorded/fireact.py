@@ -5,16 +5,20 @@ is the other decision a pilot can be asked for, with the same arithmetic: whom d
 does it disrupt? `reward` is upstream's verdict (exact match). The files hold unlike numbers of questions.
 """
 
-import gzip
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import Fireact
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.recorded.archive import as_object, broken, parsed, truth_field
-from monitorbench.intervention.recorded.matching import RecordedRun, pair_arms
+from monitorbench.intervention.recorded.archive import (
+    RecordedRun,
+    as_object,
+    broken,
+    pair_arms,
+    parsed,
+    truth_field,
+)
 from monitorbench.sources.read import SourceFiles
 
 _AGENT = "fireact"
@@ -40,11 +44,8 @@ def _runs(settings: Fireact, files: SourceFiles, policy: str) -> dict[str, Recor
             "recorded.baseline and recorded.treated to a part of one file's name"
         )
     path = matching[0].path
-    try:
-        with files.opened(matching[0]) as stream:
-            content = stream.read()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        broken(files, path.name, f"breaks off ({error})")
+    with files.opened(matching[0]) as stream:
+        content = stream.read()
     runs = {}
     for question, row in as_object(files, path.name, parsed(files, path.name, content)).items():
         where = f"{path.name} question {question}"

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from monitorbench.intervention.critic.localisation import HUMAN, MarkedRun, MarkedStep
 from monitorbench.intervention.recorded.archive import as_object, broken, members, parsed, text_field
+from monitorbench.intervention.recorded.localisation import HUMAN, MarkedRun, MarkedStep
 from monitorbench.sources.read import SourceFiles
 
 _LOG = re.compile(r"Who&When/([\w-]+/\d+)\.json")

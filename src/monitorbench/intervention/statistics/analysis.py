@@ -27,10 +27,8 @@ from monitorbench.intervention.statistics.decision_file import (
     Selection,
 )
 from monitorbench.intervention.statistics.decision_rule import BEST_FIRST
-from monitorbench.intervention.statistics.effect import PilotRates
-from monitorbench.intervention.statistics.intervals import effect_tails
-from monitorbench.intervention.statistics.matched import Matched, matched
-from monitorbench.intervention.statistics.resampling import chosen_in_draws, draw_rates
+from monitorbench.intervention.statistics.effect import Matched, PilotRates, matched
+from monitorbench.intervention.statistics.intervals import chosen_in_draws, draw_rates, effect_tails
 from monitorbench.intervention.statistics.unconditional import unconditional_test
 from monitorbench.intervention.statistics.wording import sentence
 from monitorbench.metrics.bootstrap import FloatArray

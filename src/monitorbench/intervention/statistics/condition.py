@@ -29,7 +29,9 @@ from monitorbench.intervention.statistics.decision_rule import (
     either_way,
 )
 from monitorbench.intervention.statistics.effect import (
+    Matched,
     PilotRates,
+    TaskTable,
     check_identity,
     rates,
     transported,
@@ -45,7 +47,6 @@ from monitorbench.intervention.statistics.intervals import (
     moved,
     simultaneous_tails,
 )
-from monitorbench.intervention.statistics.matched import Matched, TaskTable
 from monitorbench.intervention.statistics.planning import Further, detectable_effect, further_tasks
 from monitorbench.intervention.statistics.sequential import first_decisive, look_at
 from monitorbench.intervention.statistics.unconditional import score_interval

@@ -1,15 +1,128 @@
-"""The rates of an intervention from the counts of the 2×2: p, r, d, p* and ΔSuccess (2602.03338).
+"""Matched runs of each agent and condition, and the rates of an intervention from their 2×2 (2602.03338).
 
 Of pairs (baseline, treated) A = fail/fail, B = success/fail, C = fail/success, D = success/success, and
-F = A + C, S = B + D, N = F + S. Promises: what has no denominator is NaN, never 0. What follows from an
-effect is for `decision_rule` to say.
+F = A + C, S = B + D, N = F + S. Promises: every run is in exactly one pair of its condition or counted as
+unmatched; a run that broke down counts as failed, and is counted apart as well; what has no denominator is
+NaN, never 0. What follows from an effect is for `decision_rule` to say.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from monitorbench.config.base import UserError
+from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
+
+CELLS = ("A", "B", "C", "D")
+"""Fail/fail, success→fail (disruption), fail→success (recovery), success/success (2602.03338)."""
+
+
+class MatchedRuns(NamedTuple):
+    """One task and seed, without and with intervention."""
+
+    baseline: Outcome
+    treated: Outcome
+
+    @property
+    def cell(self) -> str:
+        """One of `CELLS`."""
+        return CELLS[2 * self.treated.success + self.baseline.success]
+
+
+class TaskTable(NamedTuple):
+    """Pairs of runs by task."""
+
+    tasks: tuple[str, ...]
+    cells: IntArray
+    """[tasks, 4] in the order of `CELLS`."""
+
+    @property
+    def changes(self) -> IntArray:
+        """Recoveries less disruptions of each task: [tasks]."""
+        return self.cells[:, 2] - self.cells[:, 1]
+
+    def by_name(self) -> "TaskTable":
+        """The same, in the order of the tasks' names: sums come out alike whatever order runs ended in."""
+        order = sorted(range(len(self.tasks)), key=self.tasks.__getitem__)
+        return TaskTable(tuple(self.tasks[i] for i in order), self.cells[order])
+
+
+class Matched(NamedTuple):
+    """All pairs of one agent under one condition."""
+
+    agent: str
+    condition: str
+    pairs: tuple[MatchedRuns, ...]
+    """The pairs in the order in which the file has the treated runs."""
+    unmatched_baseline: int
+    """Baseline runs of the agent without a run of this condition."""
+    unmatched_treated: int
+
+    @property
+    def n_broken(self) -> int:
+        """Pairs in which a run broke down."""
+        return sum(bool(pair.baseline.reason or pair.treated.reason) for pair in self.pairs)
+
+    def without_broken(self) -> "Matched":
+        """The same without the pairs in which a run broke down."""
+        kept = tuple(pair for pair in self.pairs if not (pair.baseline.reason or pair.treated.reason))
+        return self._replace(pairs=kept)
+
+    def by_task(self) -> TaskTable:
+        """Count the pairs by task, in the order of the tasks' first pairs."""
+        number: dict[str, int] = {}
+        flat = [
+            4 * number.setdefault(pair.baseline.task, len(number)) + CELLS.index(pair.cell)
+            for pair in self.pairs
+        ]
+        cells = np.bincount(np.array(flat, dtype=np.int64), minlength=4 * len(number)).reshape(-1, 4)
+        return TaskTable(tuple(number), cells)
+
+
+def matched(outcomes: Sequence[Outcome]) -> list[Matched]:
+    """One entry for each agent and condition but the baseline, by name.
+
+    Raises `UserError` where an agent has two runs of one task, seed and condition, where there is no baseline
+    or nothing but baselines, and where not a single run has its counterpart.
+    """
+    runs: dict[tuple[str, str], dict[tuple[str, int], Outcome]] = {}
+    for outcome in outcomes:
+        of_condition = runs.setdefault((outcome.agent, outcome.condition), {})
+        if (outcome.task, outcome.seed) in of_condition:
+            raise UserError(
+                f"outcomes: two runs of agent {outcome.agent!r}, task {outcome.task!r}, seed {outcome.seed}, "
+                f"condition {outcome.condition!r}; keep one of them"
+            )
+        of_condition[outcome.task, outcome.seed] = outcome
+    conditions = sorted(key for key in runs if key[1] != BASELINE)
+    if not conditions:
+        raise UserError(
+            f"outcomes: no run with an intervention; expected a condition other than {BASELINE!r}, the "
+            "mechanism's name"
+        )
+    found = [
+        _match(agent, condition, runs.get((agent, BASELINE), {}), runs[agent, condition])
+        for agent, condition in conditions
+    ]
+    if not any(one.pairs for one in found):
+        raise UserError(
+            f"outcomes: no run has a baseline run (condition {BASELINE!r}) of the same agent, task and seed; "
+            "run the same tasks and seeds without intervention"
+        )
+    return found
+
+
+def _match(
+    agent: str,
+    condition: str,
+    baseline: dict[tuple[str, int], Outcome],
+    treated: dict[tuple[str, int], Outcome],
+) -> Matched:
+    pairs = tuple(MatchedRuns(baseline[key], run) for key, run in treated.items() if key in baseline)
+    return Matched(agent, condition, pairs, len(baseline) - len(pairs), len(treated) - len(pairs))
+
 
 _ROUNDING = 1e-9
 

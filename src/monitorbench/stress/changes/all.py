@@ -6,12 +6,10 @@ from monitorbench.config.base import ConfigError
 from monitorbench.config.load import did_you_mean
 from monitorbench.stress.changes.change import Change, family
 from monitorbench.stress.changes.code import CODE
-from monitorbench.stress.changes.injections import INJECTIONS
-from monitorbench.stress.changes.lookalike import LOOKALIKES
+from monitorbench.stress.changes.insertions import INJECTIONS, OWN_WORDS
 from monitorbench.stress.changes.options import OPTIONS
-from monitorbench.stress.changes.own_words import OWN_WORDS
 from monitorbench.stress.changes.padding import PADDING
-from monitorbench.stress.changes.paraphrase import PARAPHRASES
+from monitorbench.stress.changes.prose import LOOKALIKES, PARAPHRASES
 
 CHANGES: tuple[Change, ...] = (
     *INJECTIONS,

@@ -8,7 +8,11 @@ does not apply. What a change makes of a sample is part of its `version`.
 
 import random
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import yaml
 
 from monitorbench.config.monitor import Prompt
 from monitorbench.records import Message, Sample
@@ -40,6 +44,15 @@ class PromptChange(NamedTuple):
 
 
 Change = SampleChange | PromptChange
+
+
+@cache
+def wordings() -> dict[str, Any]:
+    """What changes put into a text and say in other words, by kind: `wordings.yaml`. Not to be altered."""
+    found: dict[str, Any] = yaml.safe_load(
+        (files("monitorbench.stress.changes") / "wordings.yaml").read_text("utf-8")
+    )
+    return found
 
 
 def family(name: str) -> str:

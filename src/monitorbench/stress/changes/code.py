@@ -7,21 +7,15 @@ from functools import partial
 from random import Random
 
 from monitorbench.records import Sample
-from monitorbench.stress.changes.change import SampleChange
+from monitorbench.stress.changes.change import SampleChange, wordings
 from monitorbench.stress.changes.places import rewritten
 from monitorbench.stress.changes.reformatted import reformatted
 from monitorbench.stress.changes.renamed import renamed
 from monitorbench.stress.changes.text.pieces import PYTHON, in_code
 from monitorbench.stress.changes.text.unfenced import parsed
 
-COMMENTS = {
-    "german": ("Eingabe lesen und Ergebnis zurückgeben", "Siehe Beschreibung der Aufgabe"),
-    "spanish": ("Leer la entrada y devolver el resultado", "Véase la descripción de la tarea"),
-    "chinese": ("读取输入并返回结果", "参见任务说明"),
-    "russian": ("Прочитать ввод и вернуть результат", "См. описание задачи"),
-}
-"""Two comments a language that say what could stand above any function: read the input and return the
-result; see the description of the task."""
+COMMENTS: dict[str, list[str]] = wordings()["comments"]
+"""Two comments a language that say what could stand above any function."""
 
 _SLASHES = frozenset(
     (

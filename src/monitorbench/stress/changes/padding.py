@@ -11,7 +11,7 @@ from random import Random
 
 from monitorbench.prompts.transcript import characters
 from monitorbench.records import Message, Role, Sample
-from monitorbench.stress.changes.change import SampleChange, with_texts
+from monitorbench.stress.changes.change import SampleChange, with_texts, wordings
 from monitorbench.stress.changes.places import put_before, put_behind, said
 
 TOKENS = {"2k": 2_000, "8k": 8_000, "32k": 32_000}
@@ -21,32 +21,7 @@ CHARACTERS_A_TOKEN = 4
 _LEAST_SHARE = 3
 """The sample's own text is at most one part in so many."""
 _SENTENCES_A_PARAGRAPH = 6
-_SENTENCES = (
-    "The reading room opens at nine and has forty seats along the windows.",
-    "Oak leaves fall later than those of the lime trees on the same street.",
-    "A freight train of thirty wagons passes the level crossing twice a day.",
-    "The old map shows a mill where the two brooks meet below the village.",
-    "In spring the river carries more water than in the three seasons after it.",
-    "The museum keeps its collection of clocks on the second floor.",
-    "Wool from the northern farms is washed, combed and spun in one building.",
-    "The ferry to the island takes twenty minutes when the sea is calm.",
-    "Most of the houses on the square were built of the same yellow stone.",
-    "The bakery sells rye bread on weekdays and white rolls on Sundays.",
-    "A stone bridge with three arches connects both parts of the town.",
-    "The weather station on the hill has recorded temperatures since 1911.",
-    "Two gardeners look after the rose beds and the gravel paths of the park.",
-    "The lighthouse was painted white again in the summer before last.",
-    "Barley grows well on the light soils in the east of the county.",
-    "The choir rehearses on Thursdays in the hall behind the church.",
-    "Herons stand in the shallow water where the reeds are cut each winter.",
-    "The library lends maps, scores and picture books for four weeks.",
-    "From the tower one sees the coast on clear days, and the hills beyond.",
-    "The tram line ends at the botanical garden, next to the glass houses.",
-    "Bricks from the kiln were carried by boat to the towns downstream.",
-    "The market hall has a roof of iron and glass from the year 1888.",
-    "Cherries ripen in the valley about a week before those on the slope.",
-    "The path around the lake is eleven kilometres long and mostly flat.",
-)
+_SENTENCES: list[str] = wordings()["padding"]
 
 
 def harmless(length: int, draw: Random) -> str:

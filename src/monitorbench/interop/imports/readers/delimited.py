@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from monitorbench.config.base import UserError
-from monitorbench.interop.imports.readers.table import ReadTable, Wanted
+from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns
 from monitorbench.untrusted import MAX_LINE_BYTES, opened, refuse_rows, text_lines, with_compressed
 
 SUFFIXES = with_compressed(".csv", ".tsv")
@@ -24,7 +24,7 @@ csv.field_size_limit(
 )  # Arrow has a limit of its own; lines are counted again with Python's reader
 
 
-def read(file: Path, wanted: Wanted) -> ReadTable:
+def read(file: Path, wanted: WantedColumns) -> ReadTable:
     """The rows of the wanted columns; `UserError` for what is no CSV in UTF-8, with the line."""
     names = _header(file)
     if not names:

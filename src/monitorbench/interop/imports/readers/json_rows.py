@@ -10,7 +10,7 @@ from typing import Any
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.interop.imports.readers.table import ReadTable, Wanted, built
+from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
 from monitorbench.untrusted import document, lines, opened, refuse_rows, with_compressed
 
 SUFFIXES = with_compressed(".jsonl", ".ndjson", ".json")
@@ -18,7 +18,7 @@ _BLANK = b"\xef\xbb\xbf \t\r\n"
 _HEAD = 65_536
 
 
-def read(file: Path, wanted: Wanted) -> ReadTable:
+def read(file: Path, wanted: WantedColumns) -> ReadTable:
     """Return the rows; raises `UserError` with the line, or the entry, for what is no JSON object."""
     return built(str(file), _rows(file), wanted)
 

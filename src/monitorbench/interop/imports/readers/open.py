@@ -14,7 +14,7 @@ import pyarrow as pa
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.readers import delimited, json_rows, parquet
-from monitorbench.interop.imports.readers.table import ReadTable, Wanted
+from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns
 from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.files import file_sha256
@@ -26,7 +26,7 @@ class FileFormat:
     """How one kind of file is read."""
 
     suffixes: tuple[str, ...]
-    read: Callable[[Path, Wanted], ReadTable]
+    read: Callable[[Path, WantedColumns], ReadTable]
     """The wanted columns under the file's own names."""
     line: Callable[[Path, int], str]
     """Where a row of that table is, in words."""
@@ -59,21 +59,36 @@ class ImportedFiles:
     """Names of all columns, those that nobody asked for among them."""
     clashing: frozenset[str]
     """Names that several columns of a file have, so that none of these was read."""
+    missing: tuple[str, ...]
+    """Words for a value that is not there, in lower case."""
+
+    def file_of(self, row: int) -> int:
+        """Which of the files a row of the table is of."""
+        of_all = int(self.rows[row])
+        return next(i for i, end in enumerate(self.ends) if of_all < end)
+
+    def rows_of(self, name: str) -> IntArray:
+        """The rows of the table that are of files of this name."""
+        wanted = [i for i, file in enumerate(self.files) if stem_of(file) == name]
+        return np.flatnonzero(np.isin(np.searchsorted(self.ends, self.rows, side="right"), wanted))
+
+    def with_column(self, name: str, values: pa.Array) -> "ImportedFiles":
+        """The same files with a column more."""
+        return replace(self, table=self.table.append_column(name, values), present=(*self.present, name))
 
     def where(self, row: int) -> str:
         """A row of the table as a person finds it: `scores.csv, line 17`."""
-        of_all = int(self.rows[row])
-        at = next(i for i, end in enumerate(self.ends) if of_all < end)
-        before = self.ends[at - 1] if at else 0
-        return f"{self.files[at]}, {FORMATS[self.formats[at]].line(self.files[at], of_all - before)}"
+        at = self.file_of(row)
+        of_file = int(self.rows[row]) - (self.ends[at - 1] if at else 0)
+        return f"{self.files[at]}, {FORMATS[self.formats[at]].line(self.files[at], of_file)}"
 
     def taking(self, table: pa.Table, rows: IntArray) -> "ImportedFiles":
         """The same files as another table, whose rows are of these rows of this one."""
         return replace(self, table=table, rows=self.rows[rows])
 
 
-def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
-    """Read one file, or several of one form, in their order.
+def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | None = None) -> ImportedFiles:
+    """Read one file, or several of one form, in their order; `wanted` are other columns than an import's.
 
     Raises `ConfigError` where none is given or an ending says nothing, `UserError` where one can't be read,
     or where the files have no row at all.
@@ -84,7 +99,7 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
         )
     files = [found for file in files for found in _files_of(file)]
     formats = [format_of(file, settings.format) for file in files]
-    wanted = wanted_columns(settings)
+    wanted = wanted_columns(settings) if wanted is None else wanted
     read = [FORMATS[kind].read(file, wanted) for kind, file in zip(formats, files, strict=True)]
     present = tuple(dict.fromkeys(name for one in read for name in one.present))
     tables = [one.table for one in read]
@@ -97,7 +112,7 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
         reason = " ".join(str(error).split())[:120]
         raise UserError(f"from=[{','.join(map(str, files))}]: columns of unlike kinds ({reason})") from error
     if FILE in wanted and FILE not in present:
-        names = pa.array([file.name.partition(".")[0] for file in files])
+        names = pa.array([stem_of(file) for file in files])
         of_row = np.repeat(np.arange(len(files)), np.diff([0, *ends]))
         table, present = table.append_column(FILE, names.take(pa.array(of_row))), (*present, FILE)
     return ImportedFiles(
@@ -109,17 +124,27 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
         np.arange(ends[-1]),
         present,
         frozenset().union(*(one.clashing for one in read)),
+        tuple(word.casefold() for word in settings.missing_values),
     )
 
 
-def wanted_columns(settings: Import) -> Wanted:
+def stem_of(file: Path) -> str:
+    """The file's name without its endings."""
+    return file.name.partition(".")[0]
+
+
+def wanted_columns(settings: Import) -> WantedColumns:
     """The columns that the settings ask for, and those of usual names."""
     usual = [name for names in settings.columns.looked_for().values() for name in names]
     before = ["", *(f"{action}." for action in settings.actions)]
-    return Wanted(
+    monitors = (settings.monitors or {}).values()
+    return WantedColumns(
         [
             *settings.columns.named().values(),
-            *(settings.monitors or {}).values(),
+            *(name for names in settings.columns.joined().values() for name in names),
+            *monitors,
+            *(name.partition("/")[2] for name in monitors),
+            *settings.where,
             *(f"{prefix}{name}" for prefix in before for name in usual),
             "unusable",
         ],

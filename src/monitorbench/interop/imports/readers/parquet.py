@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
 from monitorbench.conversations.chats import without_nulls
-from monitorbench.interop.imports.readers.table import ReadTable, Wanted, built
+from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
 from monitorbench.untrusted import parquet_batches
 
 SUFFIXES = (".parquet", ".pq")
 
 
-def read(file: Path, wanted: Wanted) -> ReadTable:
+def read(file: Path, wanted: WantedColumns) -> ReadTable:
     """The rows; `UserError` for what is no Parquet file, or would unpack to too much."""
     try:
         schema = pq.read_schema(file)

@@ -18,7 +18,7 @@ MAX_COLUMNS = 1000
 """Most columns that an import reads of one file."""
 
 
-class Wanted:
+class WantedColumns:
     """Names of the columns that are asked for; `outer.*` asks for all below `outer`, `*` for every column."""
 
     def __init__(self, names: Iterable[str], lists: Collection[str] = ()) -> None:
@@ -37,7 +37,7 @@ class Wanted:
         return field in self or any(name.startswith(f"{field}.") for name in (*self.names, *self._below))
 
 
-EVERYTHING = Wanted(["*"])
+EVERYTHING = WantedColumns(["*"])
 
 
 class ReadTable(NamedTuple):
@@ -58,7 +58,7 @@ class _Object(str):
 class TableBuilder:
     """Takes rows one by one and gives their table."""
 
-    def __init__(self, wanted: Wanted, nothing: str | None = None) -> None:
+    def __init__(self, wanted: WantedColumns, nothing: str | None = None) -> None:
         """`nothing` is a word that stands for no value in a column of numbers."""
         self._wanted, self._nothing = wanted, nothing
         self._columns: dict[str, list[Any] | None] = {}
@@ -173,7 +173,7 @@ def _float(value: int | float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def built(file: str, rows: Iterable[tuple[str, Mapping[str, Any]]], wanted: Wanted) -> ReadTable:
+def built(file: str, rows: Iterable[tuple[str, Mapping[str, Any]]], wanted: WantedColumns) -> ReadTable:
     """Return the table of rows, each with its place in the file; `UserError` names the place of a bad one."""
     builder = TableBuilder(wanted)
     for place, row in rows:

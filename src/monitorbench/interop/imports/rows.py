@@ -1,0 +1,116 @@
+"""The rows that an import is made of: files read, rows chosen, labels joined, lists taken apart.
+
+Promises: what is left out is counted and said, and nothing is left out that no setting names.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from monitorbench.config.base import UserError
+from monitorbench.config.imports import Import
+from monitorbench.interop.imports.columns import absent_column
+from monitorbench.interop.imports.labels import labelled
+from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
+from monitorbench.interop.imports.unnest import unnested
+from monitorbench.interop.imports.values import texts
+from monitorbench.interop.imports.words import say_labels
+from monitorbench.metrics.bootstrap import IntArray
+
+BY_PLACE = "label by place"
+"""Column of the labels that `import.benign_places` gives."""
+_log = logging.getLogger(__name__)
+
+
+class ImportedRows(NamedTuple):
+    """Rows of all files, an entry of a list each where rows hold lists of actions."""
+
+    read: ImportedFiles
+    settings: Import
+    """The import's settings, which name the columns that were made here."""
+    places: IntArray | None
+    """[rows]: the place of each in its list; None where rows hold no lists."""
+    sources: tuple[ImportedFiles, ...]
+    """The files with scores and, where there is a second one, the file with labels."""
+    n_unusable: int
+    """Samples of logs that were left out because their log gives them up."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the files have."""
+        return self.sources[0].ends[-1]
+
+
+def imported_rows(files: Sequence[Path], settings: Import) -> ImportedRows:
+    """Read the files as the settings say.
+
+    Raises `ConfigError` for settings that don't fit each other, `UserError` for what can't be read or where
+    no row is left.
+    """
+    whole = read = read_files(files, settings)
+    read, n_unusable = _usable(read, settings)
+    for column, allowed in settings.where.items():
+        read = _chosen(read, column, allowed)
+    sources = [whole]
+    if settings.labels is not None:
+        before = read.table.num_rows
+        read, labels, n_left_out = labelled(read, settings.labels, settings)
+        sources.append(labels)
+        say_labels(labels, before - n_left_out, n_left_out)
+    for name, columns in settings.columns.joined().items():
+        read = read.with_column(name, _joined(read, columns))
+    places: IntArray | None = None
+    if settings.actions:
+        read, places, _ = unnested(read, settings.actions)
+    if settings.benign_places and places is not None:
+        words = pa.array([settings.misbehavior_values[0], settings.benign_values[0]])
+        is_benign = np.isin(places, settings.benign_places).astype(np.int64)
+        read = read.with_column(BY_PLACE, words.take(pa.array(is_benign)))
+        named = settings.columns.model_copy(update={"label": BY_PLACE})
+        settings = settings.model_copy(update={"columns": named})
+    return ImportedRows(read, settings, places, tuple(sources), n_unusable)
+
+
+def _usable(read: ImportedFiles, settings: Import) -> tuple[ImportedFiles, int]:
+    """The rows of samples that tell something, and how many do not; `UserError` where none does."""
+    if settings.unusable == "take" or set(read.formats) != {"inspect"}:
+        return read, 0
+    reasons = read.table.column("unusable")
+    rows = np.flatnonzero(pc.is_null(reasons).to_numpy())
+    n = read.table.num_rows - len(rows)
+    if not n:
+        return read, 0
+    first = pc.drop_null(reasons)[0].as_py()
+    if not len(rows):
+        raise UserError(f"{read.where(0)}: {first}, as all {n} samples; expected import.unusable=take")
+    _log.info(
+        "import: %d of %d samples are left out (import.unusable), the first: %s", n, n + len(rows), first
+    )
+    return read.taking(read.table.take(pa.array(rows)), rows), n
+
+
+def _chosen(read: ImportedFiles, column: str, allowed: Sequence[str]) -> ImportedFiles:
+    """The rows that have one of the values in a column."""
+    setting = f"import.where.{column}={','.join(allowed)}"
+    if column not in read.table.column_names:
+        raise UserError(absent_column(setting, column, read.present))
+    values = texts(read, column, keeps_words=True)
+    rows = np.flatnonzero(pc.is_in(values, value_set=pa.array(allowed)).to_numpy(zero_copy_only=False))
+    if not len(rows):
+        there = ", ".join(map(repr, pc.unique(pc.drop_null(values)).to_pylist()[:8]))
+        raise UserError(f"{setting}: no such row; {column} is {there or 'empty'}")
+    _log.info("import: %s: %s of %s rows", setting, f"{len(rows):,}", f"{len(values):,}")
+    return read.taking(read.table.take(pa.array(rows)), rows)
+
+
+def _joined(read: ImportedFiles, columns: Sequence[str]) -> pa.Array:
+    """The values of several columns as one text, null where one of them has none."""
+    for name in columns:
+        if name not in read.table.column_names:
+            raise UserError(absent_column(f"import.columns: {name}", name, read.present))
+    return pc.binary_join_element_wise(*(texts(read, name) for name in columns), "/")

@@ -1,1 +1,0 @@
-"""Agents that a pilot can run: a script with mistakes, and a language model."""

@@ -1,0 +1,190 @@
+"""The same prose in other words or letters: contractions, turns of phrase, look-alikes, unseen characters.
+
+Code stays, and so does what is `text.kept`: inline code, quotations, paths, addresses, names of a program. In
+other words no question is rewritten, whose order of words depends on its contractions, and nothing in
+capitals; a rule is here only where its two sides say the same whatever stands around them, or where what
+stands around them is part of it. Look-alikes are Cyrillic letters among the Latin: what `prompts.lookalikes`
+reads of the text is what it reads of the former.
+"""
+
+import re
+import unicodedata
+from bisect import bisect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from random import Random
+from typing import NamedTuple
+
+from monitorbench.records import Sample
+from monitorbench.stress.changes.change import SampleChange, wordings
+from monitorbench.stress.changes.places import rewritten
+from monitorbench.stress.changes.text.kept import TextSpan, outside, united
+from monitorbench.stress.changes.text.pieces import in_prose
+
+_CONTRACTIONS: dict[str, dict[str, str]] = wordings()["contractions"]
+NOT, PRONOUNS, IS = (_CONTRACTIONS[name] for name in ("not", "pronouns", "is"))
+"""Long form to short form."""
+PHRASES: dict[str, str] = wordings()["phrases"]
+
+_BEFORE_A_WORD = r"(?=[ \n][^\W\d])"
+"""A short form stands before a word."""
+_NOT_LEFT_OUT = (
+    r"(?=[ \n](?!(?:too|either|now|today|and|or|but|is|was|were|if|when|because|so|then|to|as|than)\b)[a-z])"
+)
+"""Where something is left out behind it there is none: `I know that you are too`."""
+_IS = r"(?=[ \n](?:the|a|an|my|your|his|her|our|their|what|why|how|where|in|on|of)\b|[ \n]\d)"
+_NOT_TURNED = (
+    r"(?![ \n](?:I|you|we|they|he|she|it|this|that|these|those|there|the|a|an|my|your|his|her|our|their"
+    r"|any|some|every|all|both|most|many|no)(?:one|body|thing)?\b)"
+)
+"""`don't you` in full would need another order."""
+_ASKING = re.compile(
+    r"\b(?:what|who|whom|whose|which|where|when|how|why|whatever|whoever|wherever|however|than|as)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)*\]]{0,3}(?=\s|\Z)|\n[ \t]?\n")
+_CLOSING = "\"'”’)*] \n\t"
+_LOOKED_BACK = 200
+"""Characters of a sentence that are looked at before a place."""
+
+
+class ParaphraseRule(NamedTuple):
+    """Words and what is said for them."""
+
+    pairs: Mapping[str, str]
+    behind: str = ""
+    """An expression of what has to follow."""
+    fits: Callable[[str, str], bool] = lambda _, __: True
+    """Whether it can be said so, by the sentence before it and what is there."""
+
+
+def _is_no_question_within(before: str, _: str) -> bool:
+    """`What you are is` ends on the pronoun and its verb, and so may all behind such a word."""
+    return not _ASKING.search(before)
+
+
+def _is_in_order(before: str, found: str) -> bool:
+    """In front of a sentence only an order has the verb first, and nothing has it behind `why`."""
+    words = before.split()
+    if not words:
+        return found[:3] == "Don"
+    return not _ASKING.fullmatch(words[-1])
+
+
+CONTRACTED = (
+    ParaphraseRule(NOT, _BEFORE_A_WORD),
+    ParaphraseRule(PRONOUNS, _NOT_LEFT_OUT, _is_no_question_within),
+)
+EXPANDED = (
+    ParaphraseRule({short: full for full, short in NOT.items()}, _NOT_TURNED, _is_in_order),
+    ParaphraseRule({short: full for full, short in PRONOUNS.items()}),
+    ParaphraseRule({short: full for full, short in IS.items()}, _IS),
+)
+OTHER_PHRASES = (ParaphraseRule(PHRASES),)
+
+
+def rephrased(rules: Sequence[ParaphraseRule], text: str, kept: Sequence[TextSpan]) -> str:
+    """The text by all rules, with capitals where they were; what is in `kept` stays, and so do questions."""
+    sentences = list(_sentences(text))
+    asked = [one for one in sentences if text[one.start : one.end].rstrip(_CLOSING).endswith("?")]
+    stays = united([*kept, *asked])
+    puts = sorted(put for rule in rules for put in _puts(rule, text, stays, sentences))
+    parts: list[str] = []
+    at = 0
+    for span, other in puts:
+        if span.start >= at:
+            parts += [text[at : span.start], other]
+            at = span.end
+    return "".join([*parts, text[at:]])
+
+
+def _puts(
+    rule: ParaphraseRule, text: str, stays: Sequence[TextSpan], sentences: Sequence[TextSpan]
+) -> Iterator[tuple[TextSpan, str]]:
+    pattern, known = _pattern(tuple(rule.pairs.items()), rule.behind)
+    for match in pattern.finditer(text):
+        span, found = TextSpan(*match.span()), match[0]
+        begun = sentences[bisect(sentences, span.start, key=lambda one: one.start) - 1].start
+        before = text[max(begun, span.start - _LOOKED_BACK) : span.start]
+        if not _touches(stays, span) and rule.fits(before, found):
+            other = known[found.lower().replace("’", "'")]
+            yield span, other[:1].upper() + other[1:] if found[0].isupper() else other
+
+
+def _touches(spans: Sequence[TextSpan], span: TextSpan) -> bool:
+    """Whether one of the spans has a character of this one."""
+    number = bisect(spans, span.end - 1, key=lambda one: one.start)
+    return number > 0 and spans[number - 1].end > span.start
+
+
+def _sentences(text: str) -> Iterator[TextSpan]:
+    start = 0
+    for end in _SENTENCE_END.finditer(text):
+        yield TextSpan(start, end.end())
+        start = end.end()
+    yield TextSpan(start, len(text))
+
+
+@cache
+def _pattern(pairs: tuple[tuple[str, str], ...], behind: str) -> tuple[re.Pattern[str], dict[str, str]]:
+    words = "|".join(_in_any_case(one) for one, _ in pairs)
+    known = {one.lower(): other for one, other in pairs}
+    return re.compile(rf"(?<![\w'’-])(?:{words})(?![\w'’-]){behind}"), known
+
+
+def _in_any_case(words: str) -> str:
+    """An expression for the words as they stand within a sentence or in front of one."""
+    first = words[0] if words[0].isupper() else f"[{words[0]}{words[0].upper()}]"
+    return first + re.escape(words[1:]).replace("'", "['’]").replace(r"\ ", " ")
+
+
+def _of(rules: Sequence[ParaphraseRule]) -> Callable[[Sample, Random], Sample | None]:
+    of_prose = partial(in_prose, rewrite=partial(rephrased, rules))
+    return lambda sample, _: rewritten(sample, of_prose)
+
+
+PARAPHRASES = (
+    SampleChange("paraphrase.contracted", _of(CONTRACTED), version=2),
+    SampleChange("paraphrase.expanded", _of(EXPANDED), version=2),
+    SampleChange("paraphrase.phrases", _of(OTHER_PHRASES), version=2),
+)
+
+
+LIKE = str.maketrans("aeopxysAEOPXYSTM", "аеорхуѕАЕОРХУЅТМ")
+"""Latin to Cyrillic letters of one shape, all of which `prompts.lookalikes` reads as Latin again."""
+UNSEEN = "\u200b"
+"""Zero width space."""
+_SOME = 0.15
+
+
+def replaced(share: float, text: str, draw: Random) -> str:
+    """Each letter that has a look-alike becomes it with probability `share`."""
+    return "".join(one.translate(LIKE) if draw.random() < share else one for one in text)
+
+
+def interspersed(text: str, draw: Random) -> str:
+    """An unseen character behind every third letter or so, but none between a letter and its marks."""
+    return "".join(
+        f"{one}{UNSEEN}" if one.isalpha() and not _is_joined(after) and draw.random() < 1 / 3 else one
+        for one, after in zip(text, [*text[1:], ""], strict=False)
+    )
+
+
+def _is_joined(character: str) -> bool:
+    """Whether it is drawn as one with the letter before it: a mark, a joiner, a part of a Korean syllable."""
+    is_korean = "\u1160" <= character <= "\u11ff"
+    return bool(character) and (is_korean or unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf"))
+
+
+def _respelled(of_text: Callable[[str, Random], str], sample: Sample, draw: Random) -> Sample | None:
+    def of_prose(text: str, kept: Sequence[TextSpan]) -> str:
+        return "".join(of_text(part, draw) if is_free else part for part, is_free in outside(kept, text))
+
+    return rewritten(sample, partial(in_prose, rewrite=of_prose))
+
+
+LOOKALIKES = (
+    SampleChange("lookalikes.some", partial(_respelled, partial(replaced, _SOME)), version=2),
+    SampleChange("lookalikes.all", partial(_respelled, partial(replaced, 1.0)), version=2),
+    SampleChange("lookalikes.unseen", partial(_respelled, interspersed), version=2),
+)

@@ -1,0 +1,190 @@
+"""Values as people write them: missing ones as words, ids in parts, shares, labels by their place."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from score_files import Import, runs_of, write_csv
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.imports import Import as Settings
+from monitorbench.config.imports import ImportColumns
+from monitorbench.corpus.store import read_split
+from monitorbench.interop.imports.readers.open import read_files
+from monitorbench.interop.imports.values import scores
+from monitorbench.records import Split
+from monitorbench.runs.directory import read_manifest
+from monitorbench.scoring.evaluations import read_evaluation
+
+WORDS = ("NA", "nan", "None", "null", "-", " N/A ", "")
+ROLES = ("score", "group", "pair", "category", "task", "monitor_version", "prompt_hash", "seconds", "cost")
+
+
+def rows(n: int = 6, **changed: Any) -> list[dict[str, Any]]:
+    """Rows with a value for each role; `changed` are values of the first row."""
+    found = [
+        {"id": f"s{i}", "label": i % 2, **dict.fromkeys(ROLES, "a"), "score": i / 8, "seconds": 1, "cost": 2}
+        | {"pair": f"p{i}", "group": f"g{i}", "request": "None", "response": "-"}
+        for i in range(n)
+    ]
+    found[0] |= changed
+    return found
+
+
+def taken(folder: Path, importing: Import, given: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """Everything that an import makes of rows: samples, scores and what is said of the monitor."""
+    names = {"category": "category", "task": "task", "pair": "pair"}
+    columns = [f"import.columns.{role}={name}" for role, name in names.items()]
+    run = importing(write_csv(folder / "s.csv", given), *columns, f"paths.data={folder}/data")
+    manifest = read_manifest(run)["results"]
+    found = read_evaluation(folder / "data", run)
+    samples = sorted(
+        (one.group_id, one.pair_id, one.category, one.task) for one in read_split(found.data, Split.TEST)
+    )
+    facts = {key: manifest["imported"][key] for key in ("monitor_version", "prompt_hash", "n_missing")}
+    return samples, sorted(map(str, found.judged.scores.tolist())), facts, manifest["judge"]["name"]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_missing_value_is_the_same_in_each_word(role: str, tmp_path: Path, importing: Import):
+    """If it failed: samples of "NA" would be one group, or one pair, or a category of that name."""
+    found = []
+    for number, word in enumerate(WORDS):
+        (tmp_path / str(number)).mkdir()
+        found.append(taken(tmp_path / str(number), importing, rows(**{role: word})))
+    assert all(one == found[-1] for one in found)
+    assert found[0] != taken(tmp_path, importing, rows()) or role in (
+        "monitor_version",
+        "prompt_hash",
+        "seconds",
+        "cost",
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "said"), [("monitor", "no monitor"), ("id", "no sample"), ("label", "has no label")]
+)
+def test_a_missing_value_where_one_is_needed_is_refused(
+    role: str, said: str, tmp_path: Path, importing: Import
+):
+    """If it failed: a monitor, a sample or a label called "None"."""
+    for word in WORDS[:-1]:
+        given = [{**row, "monitor": "m"} for row in rows()]
+        given[0][role] = word
+        with pytest.raises(UserError, match=f"line 2: .*{said}"):
+            importing(write_csv(tmp_path / "s.csv", given))
+
+
+def test_what_was_said_is_no_missing_value(tmp_path: Path, importing: Import):
+    """If it failed: a model that answers "None" would have said nothing."""
+    run = importing(write_csv(tmp_path / "s.csv", rows()))
+    data = tmp_path / "data" / read_manifest(run)["results"]["data"]
+    assert {(one.request[0].content, one.response[0].content) for one in read_split(data, Split.TEST)} == {
+        ("None", "-")
+    }
+
+
+@pytest.mark.parametrize(
+    ("scale", "words", "expected"),
+    [
+        ((0.0, 1.0), ["70 %", "7/10", "0.7", ".7", "7/ 10"], 0.7),
+        ((0.0, 10.0), ["70%", "7/10", "7", "7.0"], 0.7),
+        ((0.0, 100.0), ["70%", "7/10", "70"], 0.7),
+        ((10.0, 0.0), ["70%", "7/10", "7"], 0.3),
+        ((10.0, 1.0), ["7/10", "7"], 1 / 3),
+    ],
+)
+def test_shares_are_shares_of_the_scale(
+    scale: tuple[float, float], words: list[str], expected: float, tmp_path: Path
+):
+    """If it failed: "85 %" would be no number, or 85 on a scale to 1."""
+    read = read_files([write_csv(tmp_path / "s.csv", [{"score": word} for word in words])], Settings())
+    assert scores(read, "score", scale=scale, levels=None) == pytest.approx([expected] * len(words))
+    read = read_files([write_csv(tmp_path / "s.csv", [{"score": "7/0"}])], Settings())
+    with pytest.raises(UserError, match="'7/0' is no number"):
+        scores(read, "score", scale=scale, levels=None)
+
+
+def test_words_of_scores_and_labels_are_settings(tmp_path: Path, importing: Import):
+    """If it failed: a refusal of the judge's would have to be edited out of the file."""
+    given = rows(4)
+    for row, label, score in zip(
+        given, ("safe", "unsafe", "0.0", "1.0"), ("low", "high", "refused", "-"), strict=True
+    ):
+        row |= {"label": label, "score": score}
+    run = importing(write_csv(tmp_path / "s.csv", given), "import.levels={low:0.1,high:0.9,refused:null}")
+    found = read_evaluation(tmp_path / "data", run).judged
+    assert sorted(map(str, found.scores.tolist())) == ["0.1", "0.9", "nan", "nan"]
+    assert found.is_misbehavior.sum() == 2
+    given[0]["label"] = "harmless"
+    with pytest.raises(UserError, match=r"label='harmless' is no label; .*import\.misbehavior_values"):
+        importing(write_csv(tmp_path / "s.csv", given), "import.levels={low:0.1,high:0.9,refused:null}")
+
+
+def test_ids_in_parts_rows_that_are_asked_for_and_the_files_name(tmp_path: Path, importing: Import):
+    """If it failed: two logs that both count from 1 could not be imported together."""
+    for name in ("gpt", "claude"):
+        write_csv(tmp_path / f"{name}.csv", [{**row, "part": "ab"[i // 2]} for i, row in enumerate(rows(4))])
+    files = f"[{tmp_path}/gpt.csv,{tmp_path}/claude.csv]"
+    run = importing(
+        files, "import.columns.sample=[file,id]", "import.columns.group=[part,id]", "import.where.part=[b]"
+    )
+    data = tmp_path / "data" / read_manifest(run)["results"]["data"]
+    origins = pq.read_table(data / "origins.parquet")
+    assert set(origins["own_id"].to_pylist()) == {
+        f"{name}/s{i}" for name in ("gpt", "claude") for i in (2, 3)
+    }
+    assert set(origins["group"].to_pylist()) == {"b/s2", "b/s3"}
+    for overrides, said in (
+        (("import.where.part=c",), r"import\.where\.part=c: no such row; part is 'a', 'b'"),
+        (("import.where.prt=a",), r"import\.where\.prt=a: no such column"),
+        (("import.columns.sample=[file,idd]",), "import.columns: idd: no such column"),
+    ):
+        with pytest.raises(UserError, match=said):
+            importing(files, *overrides)
+    importing(files, "import.columns.monitor=file")
+    assert set(runs_of(tmp_path)) >= {"gpt/test", "claude/test"}
+
+
+def answers(file: Path, column: str, shift: int) -> Path:
+    """Questions with four answers each, the first one chosen, each with draws."""
+    found = [
+        {"q": f"q{i}", column: [[(i + shift) % 3, None, 1], [5, 6, 7], [8, 8, 8], [9, 9, 9 - shift]]}
+        for i in range(4)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in found))
+    return file
+
+
+def test_labels_by_their_place_and_a_monitor_of_each_file(tmp_path: Path, importing: Import):
+    """If it failed: judges' published logs of chosen and rejected answers would need a script."""
+    files = [answers(tmp_path / "a.jsonl", "draws", 0), answers(tmp_path / "b.jsonl", "drawn", 1)]
+    settings = (
+        "import.columns.sample=q",
+        "import.actions=[draws,drawn]",
+        "import.unit=step",
+        "import.monitors={x:a/draws,y:b/drawn}",
+        "import.scale=[0,10]",
+    )
+    importing(f"[{files[0]},{files[1]}]", *settings, "import.benign_places=[0]")
+    for name, lowest in (("x", [0.05, 0.05, 0.1, 0.15]), ("y", [0.05, 0.1, 0.1, 0.15])):
+        found = read_evaluation(tmp_path / "data", runs_of(tmp_path)[f"{name}/test"])
+        is_bad = found.judged.is_misbehavior
+        assert (len(is_bad), is_bad.sum()) == (16, 12)
+        assert sorted(found.judged.scores[~is_bad].tolist()) == pytest.approx(lowest)
+        assert len({one.group_id for one in read_split(found.data, Split.TEST)}) == 4
+    with pytest.raises(UserError, match=r"import\.columns\.label: no such column"):
+        importing(f"[{files[0]},{files[1]}]", *settings)
+    with pytest.raises(ConfigError, match="expected actions"):
+        importing(files[0], "import.benign_places=[0]")
+
+
+def test_a_column_of_the_files_name_is_the_files_own(tmp_path: Path):
+    """If it failed: a log's own column `file` would be overwritten."""
+    read = read_files(
+        [write_csv(tmp_path / "s.csv", [{"file": "theirs", "score": 1}])],
+        Settings(columns=ImportColumns(group="file")),
+    )
+    assert read.table["file"].to_pylist() == ["theirs"]

@@ -1,0 +1,68 @@
+"""`choose from=FILE`: from a file of scores to the answer, in one command."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import monitorbench
+from score_files import runs_of, write_csv
+
+from monitorbench.config.study import Study
+from monitorbench.interop.imports.stage import import_scores
+from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
+
+QUICK = ("tracking=none", "score.resamples=100", "recommend.redraws=100")
+
+
+@pytest.fixture
+def two_judges(tmp_path: Path) -> Path:
+    """Two monitors over 800 samples, of which `strong` tells misbehavior apart and `weak` does not."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "id": f"t{i}",
+            "label": i % 2,
+            "strong": round(i % 2 * 0.5 + rng.random() / 2, 4),
+            "weak": round(rng.random(), 4),
+        }
+        for i in range(800)
+    ]
+    return write_csv(tmp_path / "scores.csv", rows)
+
+
+def test_a_file_of_scores_is_answered_in_one_command(
+    two_judges: Path, tmp_path: Path, into: Callable[..., Study]
+):
+    """If it failed: a team with two judges' scores would have to know six stages to choose one."""
+    given = (f"from={two_judges}", "import.monitors={strong:strong,weak:weak}")
+    ran = monitorbench("choose", *given, *QUICK, folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "import: sample=id, label=label, scores=strong,weak" in ran.stderr
+    directory = tmp_path / ran.stdout.splitlines()[-1]
+    found = json.loads((directory / "recommendation.json").read_text())
+    assert (found["decision"], found["monitor"]) == ("recommend", "strong")
+    assert found["sentence"] in " ".join(ran.stdout.split())
+    assert (directory / "report.html").stat().st_size > 10_000
+    import_scores(into("import", *given, "import.calibration_share=0.5"))
+    held = runs_of(tmp_path)["strong/calibration"]
+    (point,) = read_operating_point(
+        calibrate_run(into("calibrate", f"run={held}", "calibrate.n_candidates=2"))
+    ).thresholds
+    assert found["threshold"] >= point.threshold
+    again = monitorbench("choose", *given, *QUICK, folder=tmp_path)
+    assert again.stdout.splitlines()[-1] == ran.stdout.splitlines()[-1]
+
+
+def test_what_can_not_be_chosen_from_is_one_line(two_judges: Path, tmp_path: Path):
+    """If it failed: monitors of two kinds would be half compared."""
+    given = (f"from={two_judges}", "import.columns.score=strong")
+    for more, said in (
+        (("monitors=[a.jsonl]",), "expected this or from=, not both"),
+        (("import.where.id=t1",), "no sample for calibration"),
+    ):
+        ran = monitorbench("choose", *given, *more, *QUICK, folder=tmp_path)
+        assert ran.returncode in (1, 2)
+        assert said in ran.stderr
+        assert ran.stderr.count("error:") == 1
