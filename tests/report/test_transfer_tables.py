@@ -13,6 +13,7 @@ from rich.console import Console
 from monitorbench.metrics import reading
 from monitorbench.metrics.csv_rows import to_csv, transfer_rows
 from monitorbench.metrics.trainings import doses_in_words
+from monitorbench.metrics.transfer import MEASURES
 from monitorbench.metrics.words import Word
 from monitorbench.metrics.written import rate, signed
 from monitorbench.report.figures import matrix as figures_matrix
@@ -111,7 +112,7 @@ def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
     assert rate(spread["mean"]) in texts
 
 
-@pytest.mark.parametrize("measure", figures_matrix.MEASURES)
+@pytest.mark.parametrize("measure", MEASURES)
 def test_a_matrix_has_its_numbers(measure: Any):
     """A heat map of another measure under this one's title."""
     figure = figures_matrix.matrix_figure(RESULTS, "direct", measure)

@@ -29,7 +29,12 @@ from monitorbench.judging.expected import (
 )
 from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, Route, judge_spec
-from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
+from monitorbench.judging.known_verdicts import (
+    is_done,
+    read_known_verdicts,
+    runs_of_the_same_judge,
+    take_known_verdicts,
+)
 from monitorbench.judging.logged import OpensJudge, open_logged, served_models
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.recorded import refuse_missing
@@ -113,7 +118,8 @@ def _judge(
         open_logged(spec, study.paths.models, log, failures, run=run.path, opens=opens) as judge,
     ):
         keys, questions = judge.pending(samples)
-        questions = take_known_verdicts(run, questions, log)
+        known = read_known_verdicts(runs_of_the_same_judge(run)) if questions else ()
+        questions = take_known_verdicts(known, questions, log)
         what, priced = f"{name}, {spec.prompt.name}", study.engine.prices is not None
         if questions and not study.monitor.verdicts:
             pace = measured_pace(study.paths.runs, spec.identity)

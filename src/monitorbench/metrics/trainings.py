@@ -13,9 +13,7 @@ from typing import NamedTuple, TypedDict
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.significance import holm
 from monitorbench.metrics.table import Numbers, Table, is_cell
-from monitorbench.metrics.transfer import difference
-
-MEASURES = ("auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5")
+from monitorbench.metrics.transfer import MEASURES, difference
 
 BASELINE_OBJECTIVE = "sft"
 

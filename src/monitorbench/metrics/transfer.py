@@ -11,7 +11,7 @@ training* does. Both have one shape; `words` puts either in a word.
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from typing import TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,9 @@ from monitorbench.metrics.replicates import (
 from monitorbench.metrics.significance import auroc_change_test, auroc_difference_variance, compare
 
 _FAR = 0.05
+Measure = Literal["auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+"""What a training is compared with its base by."""
 
 
 class TransferDifference(TypedDict):
@@ -80,6 +83,21 @@ class TransferDifference(TypedDict):
     """Its degrees of freedom, for Student's t."""
     auroc_seed_sd: float | None
     """Standard deviation of the seeds' AUROC differences; None of one adapter."""
+
+
+class Change(NamedTuple):
+    """The difference of one measure."""
+
+    value: float | None
+    interval: list[float] | None
+    p: float | None
+    """Not corrected."""
+
+
+def change(of: TransferDifference, measure: Measure) -> Change:
+    """Return the difference of one measure, with its interval and p."""
+    numbers = cast(dict[str, Any], of)
+    return Change(*(numbers[f"{measure}_{key}"] for key in ("difference", "difference_ci", "p")))
 
 
 def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> TransferDifference:

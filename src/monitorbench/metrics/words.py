@@ -21,15 +21,14 @@ adapter.
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, cast
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.sensitivity import POWER, detectable_fall, equivalence_p
 from monitorbench.metrics.significance import holm
-from monitorbench.metrics.transfer import TransferDifference
+from monitorbench.metrics.transfer import MEASURES, Measure, TransferDifference, change
 
 LEVEL = 0.05
-MEASURES = ("auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5")
 
 
 class Word(StrEnum):
@@ -106,6 +105,12 @@ def matrix(effects: Effects, auroc_margin: float) -> Matrix:
     return Matrix(words=words, n_tests=n_tests, level=LEVEL, power=POWER, auroc_margin=auroc_margin)
 
 
+def corrected_p(verdict: CellVerdict, measure: Measure) -> float | None:
+    """Return the p of one measure's difference after Holm's correction."""
+    p: float | None = cast(dict[str, Any], verdict)[f"{measure}_p_holm"]
+    return p
+
+
 def _entries(effects: Effects) -> Iterator[_Entry]:
     """Each `category/task` cell, and `overall`; a category would count its cells' samples a second time."""
     for training, by_prompt in effects.items():
@@ -116,8 +121,7 @@ def _entries(effects: Effects) -> Iterator[_Entry]:
 
 
 def _ps(d: TransferDifference) -> dict[str, float]:
-    found = (d["auroc_p"], d["miss_rate_p"], d["false_alarm_rate_p"], d["miss_rate_at_far_5_p"])
-    return {name: p for name, p in zip(MEASURES, found, strict=True) if p is not None}
+    return {name: p for name in MEASURES if (p := change(d, name).p) is not None}
 
 
 def _unchanged_p(d: TransferDifference, margin: float) -> float | None:

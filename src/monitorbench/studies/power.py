@@ -24,7 +24,8 @@ from monitorbench.metrics.columns import OVERALL, UNPAIRED, Columns, by_cell
 from monitorbench.metrics.low_far import questions_needed
 from monitorbench.metrics.replicates import detectable_over_seeds
 from monitorbench.metrics.sensitivity import POWER, auroc_variance, detectable_fall
-from monitorbench.metrics.words import LEVEL, MEASURES
+from monitorbench.metrics.transfer import MEASURES
+from monitorbench.metrics.words import LEVEL
 from monitorbench.metrics.written import rate
 from monitorbench.records import Split
 from monitorbench.scoring.evaluations import read_evaluation

@@ -1,7 +1,7 @@
 """The transfer matrix, each monitor on each test cell, as SVG: AUROC with its words, and the rates."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from matplotlib import colormaps
 from matplotlib.axes import Axes
@@ -12,13 +12,12 @@ from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.words import CellVerdict, Word
+from monitorbench.metrics.transfer import Measure, change
+from monitorbench.metrics.words import CellVerdict, Word, corrected_p
 from monitorbench.metrics.written import DASH, rate, signed
 from monitorbench.report.figures.style import ink_on, shortened
 from monitorbench.report.figures.svg import INK, MARK, draw
 
-Measure = Literal["auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5"]
-MEASURES = get_args(Measure)
 TITLES: dict[Measure, str] = {
     "auroc": "AUROC",
     "miss_rate": "miss rate",
@@ -83,22 +82,15 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
 
 
 def _entry(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> _Entry:
-    change = results["effects"].get(name, {}).get(prompt, {}).get(cell)
+    effect = results["effects"].get(name, {}).get(prompt, {}).get(cell)
     verdict = reading.cell_verdict(results, name, prompt, cell)
-    value, p, difference = _value(results, name, prompt, cell, measure), None, None
-    match measure:
-        case "auroc":
-            difference, p = change and change["auroc_difference"], verdict and verdict["auroc_p_holm"]
-        case "miss_rate":
-            difference = change and change["miss_rate_difference"]
-            p = verdict and verdict["miss_rate_p_holm"]
-        case "false_alarm_rate":
-            difference = change and change["false_alarm_rate_difference"]
-            p = verdict and verdict["false_alarm_rate_p_holm"]
-        case "miss_rate_at_far_5":
-            difference = change and change["miss_rate_at_far_5_difference"]
-            p = verdict and verdict["miss_rate_at_far_5_p_holm"]
-    return _Entry(value, difference, p is not None and p < results["matrix"]["level"], word(verdict))
+    p = verdict and corrected_p(verdict, measure)
+    return _Entry(
+        _value(results, name, prompt, cell, measure),
+        effect and change(effect, measure).value,
+        p is not None and p < results["matrix"]["level"],
+        word(verdict),
+    )
 
 
 def _value(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> float | None:

@@ -1,11 +1,13 @@
 """The sections on training: adapters and their bases, seeds, objectives, the paper's cells."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from monitorbench.metrics import reading
 from monitorbench.metrics.trainings import doses_in_words
+from monitorbench.metrics.transfer import MEASURES, change
 from monitorbench.metrics.written import Finding, finding, signed, signed_interval
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import directions as figures_directions
@@ -23,7 +25,7 @@ class _Difference(NamedTuple):
     prompt: str
     where: str
     n: int
-    numbers: tuple[PageNumber, PageNumber, PageNumber]
+    numbers: Sequence[PageNumber]
     """AUROC, MR and FAR, each minus the base's."""
     words: str
     is_clear: bool
@@ -44,7 +46,7 @@ def changes(material: Material) -> Markup:
         "rate_matrices": [
             (prompt, figures_matrix.TITLES[one], Markup(figures_matrix.transfer_matrix(results, prompt, one)))
             for prompt in prompts
-            for one in figures_matrix.MEASURES[1:]
+            for one in MEASURES[1:]
         ],
         "matrix": results["matrix"],
         "notes": [*reading.headlines_in_words(results), *reading.marks_in_words(results)],
@@ -125,16 +127,11 @@ def _differences(material: Material) -> list[_Difference]:
                 prompt=one.prompt,
                 where=tables.where(one),
                 n=d["n_both_with_score"],
-                numbers=(
-                    PageNumber(signed(d["auroc_difference"]), signed_interval(d["auroc_difference_ci"])),
-                    PageNumber(
-                        signed(d["miss_rate_difference"]), signed_interval(d["miss_rate_difference_ci"])
-                    ),
-                    PageNumber(
-                        signed(d["false_alarm_rate_difference"]),
-                        signed_interval(d["false_alarm_rate_difference_ci"]),
-                    ),
-                ),
+                numbers=[
+                    PageNumber(signed(moved.value), signed_interval(moved.interval))
+                    for measure in MEASURES[:3]
+                    for moved in (change(d, measure),)
+                ],
                 words=str(found),
                 is_clear=found in (Finding.BETTER, Finding.WORSE),
                 bag_of_words=tables.bag_of_words_text(one),

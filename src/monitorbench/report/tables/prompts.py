@@ -7,10 +7,11 @@ from monitorbench.metrics import reading
 from monitorbench.metrics.prompts import PromptsFacts
 from monitorbench.metrics.results import Results, shared_numbers
 from monitorbench.metrics.table import Numbers
-from monitorbench.metrics.transfer import TransferDifference
+from monitorbench.metrics.transfer import Measure, TransferDifference, change
 from monitorbench.metrics.written import rate, shown, signed_interval, signed_with_interval, value_of
 
 METRICS = ("n_unscored", "miss_rate", "false_alarm_rate", "auroc")
+_DIFFERENCES: tuple[Measure, ...] = ("miss_rate", "false_alarm_rate", "auroc")
 COLUMNS = ("unscored", "miss rate", "false alarms", "AUROC")
 
 
@@ -83,8 +84,5 @@ def _rows(results: Results, monitor: str) -> list[PromptRow]:
 def _differences(minus: TransferDifference | None) -> list[str]:
     if minus is None:
         return []
-    return [
-        signed_with_interval(minus["miss_rate_difference"], minus["miss_rate_difference_ci"]),
-        signed_with_interval(minus["false_alarm_rate_difference"], minus["false_alarm_rate_difference_ci"]),
-        signed_with_interval(minus["auroc_difference"], minus["auroc_difference_ci"]),
-    ]
+    changes = (change(minus, measure) for measure in _DIFFERENCES)
+    return [signed_with_interval(one.value, one.interval) for one in changes]

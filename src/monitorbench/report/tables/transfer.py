@@ -6,7 +6,8 @@ from typing import NamedTuple
 from monitorbench.metrics import reading
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.trainings import SeedSpread
-from monitorbench.metrics.words import CellVerdict, Word
+from monitorbench.metrics.transfer import MEASURES, change
+from monitorbench.metrics.words import CellVerdict, Word, corrected_p
 from monitorbench.metrics.written import (
     DASH,
     p_value,
@@ -37,8 +38,8 @@ class WordRow(NamedTuple):
     word: str
     detectable: str
     """The smallest AUROC difference that it would have shown."""
-    changes: tuple[BaseDifference, BaseDifference, BaseDifference, BaseDifference]
-    """AUROC, MR, FAR, MR at FAR 5 %."""
+    changes: Sequence[BaseDifference]
+    """Of `MEASURES`."""
 
 
 class SeedRow(NamedTuple):
@@ -48,8 +49,8 @@ class SeedRow(NamedTuple):
     prompt: str
     cell: str
     n: int
-    numbers: tuple[str, str, str, str]
-    """AUROC, MR, FAR, MR at FAR 5 %: mean ± SD (smallest to largest)."""
+    numbers: Sequence[str]
+    """Of `MEASURES`: mean ± SD (smallest to largest)."""
 
 
 class PaperRow(NamedTuple):
@@ -76,24 +77,11 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
         for prompt, by_cell in by_prompt.items():
             for cell in reading.ordered_cells(set(by_cell)):
                 verdict, d = by_cell[cell], results["effects"][training][prompt][cell]
-                pairs = (
-                    (d["auroc_difference"], d["auroc_difference_ci"], verdict["auroc_p_holm"]),
-                    (d["miss_rate_difference"], d["miss_rate_difference_ci"], verdict["miss_rate_p_holm"]),
-                    (
-                        d["false_alarm_rate_difference"],
-                        d["false_alarm_rate_difference_ci"],
-                        verdict["false_alarm_rate_p_holm"],
-                    ),
-                    (
-                        d["miss_rate_at_far_5_difference"],
-                        d["miss_rate_at_far_5_difference_ci"],
-                        verdict["miss_rate_at_far_5_p_holm"],
-                    ),
-                )
-                auroc, miss, alarm, low_far = (
-                    BaseDifference(signed(value), signed_interval(bounds), "" if p is None else p_value(p))
-                    for value, bounds, p in pairs
-                )
+                changes = []
+                for measure in MEASURES:
+                    moved, p = change(d, measure), corrected_p(verdict, measure)
+                    shown = signed(moved.value), signed_interval(moved.interval)
+                    changes.append(BaseDifference(*shown, "" if p is None else p_value(p)))
                 rows.append(
                     WordRow(
                         training=subject(results, training, shorts),
@@ -102,7 +90,7 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                         is_trained=reading.is_trained(results, training, cell),
                         word=verdict["word"] or DASH,
                         detectable=_detectable(verdict),
-                        changes=(auroc, miss, alarm, low_far),
+                        changes=changes,
                     )
                 )
     return rows
@@ -174,12 +162,7 @@ def seed_rows(results: Results) -> list[SeedRow]:
             prompt=prompt,
             cell=reading.title(results, cell),
             n=max(spread["n"] for spread in by_measure.values()),
-            numbers=(
-                _spread(by_measure.get("auroc")),
-                _spread(by_measure.get("miss_rate")),
-                _spread(by_measure.get("false_alarm_rate")),
-                _spread(by_measure.get("miss_rate_at_far_5")),
-            ),
+            numbers=[_spread(by_measure.get(measure)) for measure in MEASURES],
         )
         for name, found in results["seeds"].items()
         for prompt, by_cell in found["spread"].items()
