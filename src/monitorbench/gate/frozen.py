@@ -54,7 +54,7 @@ class Anchors(_Part):
     """The frozen samples."""
 
     sha256: str
-    """Of `anchors.jsonl`."""
+    """Hash of `anchors.jsonl`."""
     data: str
     """The name of the dataset's directory that they are from, and the split."""
     split: str
