@@ -252,9 +252,37 @@ class LanguageModelAgent(Config):
 Agent = Annotated[ScriptedAgent | LanguageModelAgent, Field(discriminator="kind")]
 
 
+class OutcomeColumns(Config):
+    """Columns of an outcomes file of another form: a row a run, or a row a task with a column a condition.
+
+    Nested fields are `outer.inner`. Files are read as `import` reads them.
+    """
+
+    arms: dict[str, Annotated[str, Field(min_length=1)]] | None = None
+    """Of a file with a row a task, the conditions, each with the column of its runs' success; `none` is the
+    one without intervention."""
+    success: str = "success"
+    """Of a file with a row a run, the column that says whether it succeeded, or its reward."""
+    condition: str = "condition"
+    """Of a file with a row a run, the column of its condition."""
+    baseline: str = "none"
+    """Value of `condition` for a run without intervention."""
+    success_from: float | None = None
+    """Reward from which a run counts as a success; null: the column says yes or no, 1 or 0."""
+    task: str = ""
+    """Column with the task that a run is of; empty: each row is a task of its own, of a file with `arms`
+    only."""
+    seed: str = ""
+    """Column with the number of a run of the same task and condition; empty: there is one."""
+    agent: str = ""
+    """Column with the agent's name; empty: one agent."""
+
+
 class Pilot(Config):
     """Matched runs with and without intervention (2602.03338, sections 3 and 4)."""
 
+    columns: OutcomeColumns | None = None
+    """Columns of the file `outcomes`; null: it has the fields of an outcomes file."""
     tasks: Annotated[int, Field(ge=1)] = 50
     """Number of tasks that are run."""
     seeds: Annotated[int, Field(ge=1)] = 1

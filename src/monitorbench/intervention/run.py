@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Paths, Study
+from monitorbench.interop.imports.readers.open import stem_of
+from monitorbench.intervention.mapped_outcomes import read_mapped
 from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import write_decision
@@ -75,12 +77,10 @@ def _locate(config: Config, recorded: WhoAndWhen, paths: Paths) -> Path:
 
 def _outcomes(study: Study) -> _Found:
     if study.outcomes is not None:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", study.outcomes.stem)
-        return _Found(
-            read_outcomes(compared_file(study.outcomes)),
-            name,
-            {"origin": "file", "file": study.outcomes.name},
-        )
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem_of(study.outcomes))
+        file, columns = compared_file(study.outcomes), study.pilot.columns
+        outcomes = read_outcomes(file) if columns is None else read_mapped(file, columns)
+        return _Found(outcomes, name, {"origin": "file", "file": file.name})
     if study.recorded is not None:
         from monitorbench.intervention.recorded.open import read_recorded
 

@@ -13,8 +13,13 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.intervention.critic.critic import BagOfWords, CriticJudgement, open_critic
-from monitorbench.intervention.critic.training_data import failed, samples_of
+from monitorbench.intervention.critic.critic import (
+    BagOfWords,
+    CriticJudgement,
+    failed,
+    open_critic,
+    samples_of,
+)
 from monitorbench.intervention.loop.agents import AgentTurn, Scripted
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.transcripts import sample_of_run

@@ -79,17 +79,20 @@ def whole_numbers(read: ImportedFiles, name: str) -> IntArray:
 
 
 def flags(
-    read: ImportedFiles, name: str, of_misbehavior: Sequence[str], of_benign: Sequence[str]
+    read: ImportedFiles,
+    name: str,
+    of_misbehavior: Sequence[str],
+    of_benign: Sequence[str],
+    others: str = "import.misbehavior_values and import.benign_values set others",
 ) -> FloatArray:
-    """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused."""
+    """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused with what `others` says."""
     known = [one.casefold() for one in (*of_misbehavior, *of_benign)]
     plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
     at = pc.index_in(plain, value_set=pa.array(known))
     is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
     is_wrong = pc.invert(pc.or_(pc.is_valid(at), is_missing))
     values = ", ".join(map(repr, known))
-    settings = "import.misbehavior_values and import.benign_values set others"
-    _refuse_first(read, is_wrong, name, "is no label", f"{values}; {settings}")
+    _refuse_first(read, is_wrong, name, "is no label", f"{values}; {others}")
     found = np.array([1.0] * len(of_misbehavior) + [0.0] * len(of_benign) + [np.nan])
     taken: FloatArray = found[pc.fill_null(at, len(known)).to_numpy()]
     return taken

@@ -87,8 +87,8 @@ class ImportedFiles:
         return replace(self, table=table, rows=self.rows[rows])
 
 
-def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
-    """Read one file, or several of one form, in their order.
+def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | None = None) -> ImportedFiles:
+    """Read one file, or several of one form, in their order; `wanted` are other columns than an import's.
 
     Raises `ConfigError` where none is given or an ending says nothing, `UserError` where one can't be read,
     or where the files have no row at all.
@@ -99,7 +99,7 @@ def read_files(files: Sequence[Path], settings: Import) -> ImportedFiles:
         )
     files = [found for file in files for found in _files_of(file)]
     formats = [format_of(file, settings.format) for file in files]
-    wanted = wanted_columns(settings)
+    wanted = wanted_columns(settings) if wanted is None else wanted
     read = [FORMATS[kind].read(file, wanted) for kind, file in zip(formats, files, strict=True)]
     present = tuple(dict.fromkeys(name for one in read for name in one.present))
     tables = [one.table for one in read]
