@@ -20,8 +20,8 @@ from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.engines.vllm_engine import InProcessVllm, llm_settings, prefix_order
 from monitorbench.judging.display import judging
-from monitorbench.judging.judge import Judge
-from monitorbench.judging.local import LocalPrompt
+from monitorbench.judging.local import TokenJudge
+from monitorbench.judging.logged import LoggedJudge
 from monitorbench.prompts.parse import score
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log, read_verdicts
@@ -67,7 +67,7 @@ def _against_raw(judged: Judged, work: Path) -> Result:
 
     model = LocalModel(load_tokenizer(judged.weights), lambda: engine)
     identity = dict.fromkeys(("weights", "adapter", "dtype", "engine"), "benchmark")
-    prompted = LocalPrompt(model, study.prompt, study.monitor, identity)
+    judge = TokenJudge(model, study.prompt, study.monitor, identity)
     loading_default, default = timed(load_default)
     ordered = [judged.prompts[index] for index in prefix_order(judged.prompts)]
     ours: list[float] = []
@@ -76,7 +76,7 @@ def _against_raw(judged: Judged, work: Path) -> Result:
     for number in range(ROUNDS):
         log = work / f"verdicts-{number}.jsonl"
         engine.llm.reset_prefix_cache()
-        ours.append(timed(lambda log=log: _judge(judged, prompted, log))[0])  # type: ignore[misc]
+        ours.append(timed(lambda log=log: _judge(judged, judge, log))[0])  # type: ignore[misc]
         same.append(_generate(engine.llm, ordered, judged))
         defaults.append(_generate(default, judged.prompts, judged))
     engine.close()
@@ -140,10 +140,10 @@ def _ordered_against_shuffled(judged: Judged) -> dict[str, dict[str, float]]:
     }
 
 
-def _judge(judged: Judged, prompted: LocalPrompt, log: Path) -> None:
+def _judge(judged: Judged, judge: TokenJudge, log: Path) -> None:
     """Do what `judging.evaluate` does with a loaded model: render, complete, parse, append."""
     with open_verdict_log(log) as verdicts, open_failure_log(log.with_suffix(".failed")) as failures:
-        ours, samples = Judge(prompted, verdicts, failures), judged.samples
+        ours, samples = LoggedJudge(judge, verdicts, failures), judged.samples
         keys, questions = ours.pending(samples)
         ours.ask(questions, lambda: judging("benchmark", samples, keys, verdicts, Track()))
 

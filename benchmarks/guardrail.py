@@ -3,7 +3,8 @@
 One process: the judge as it is opened for serving, asked directly (in the thread that the server asks it in)
 and through `POST /guardrail` on the loopback, in turning order, so that a noisy machine disturbs both alike;
 each request is a connection of its own. What is added is what a client waited less what the judge itself took
-for that request; the difference of the medians stands beside it. The samples are the first of the test split.
+for that request; the difference of the medians stands beside it. The samples are the shortest of the test
+split: what is added is the same for long ones, and a slow core takes half a second for each of these.
 
 Then `--at-once` clients ask at the same moment; then `--clients` ask for `--seconds` without a pause, among
 them some with a malformed body and one with 20 MB; for ten minutes of load `--seconds 600`. The threshold is
@@ -11,9 +12,10 @@ the median score, so that both actions come. Expected: an answer to every reques
 that was judged, and no pass without a score.
 """
 
+import resource
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,15 +27,14 @@ from benchmarks.measuring import Ratio, Result, in_turns
 from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
 from monitorbench.guardrail.monitor import OpenMonitor
-from monitorbench.guardrail.opened import Opened, open_part
+from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import DECISIONS, serving
-from monitorbench.judging.judge import judge_spec
-from monitorbench.judging.pair.judgement import Judgement, sample_of
-from monitorbench.records import Sample
+from monitorbench.judging.judge import Judge, Question, judge_spec, sample_of
+from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import CalibratedThreshold, threshold_point
 
-WARM_UP, MOST_ADDED_MS = 3, 5
+WARM_UP, MOST_ADDED_MS, MOST_MEBIBYTES = 3, 5, 1024
 
 
 def main(
@@ -43,11 +44,12 @@ def main(
     judged = judged_samples(["engine=transformers", f"paths.data={work / 'data'}", *settings])
     study = judged.study
     spec = judge_spec(study.monitor, study.engine, study.prompt)
-    opened, took = _timed(open_part(ServedJudge(spec, study), c.TIMEOUT))
-    samples = [sample_of(sample.request, sample.response) for sample in judged.fitting(requests)]
-    scores = [float(opened.judges(sample).score or 0.0) for sample in samples]
-    with _guarded(opened, spec.monitor.name, float(np.median(scores)), work) as (port, runner):
-        beside = _ask_in_both_ways(runner, port, samples, took)
+    judge = TimedJudge(open_part(ServedJudge(spec, study), c.TIMEOUT))
+    shortest = sorted(zip(judged.samples, judged.prompts, strict=True), key=lambda pair: len(pair[1]))
+    samples = [sample_of(sample.request, sample.response) for sample, _ in shortest[:requests]]
+    scores = [float(verdict.score or 0.0) for verdict in judge.verdicts(samples)]
+    with _guarded(judge, spec.monitor.name, float(np.median(scores)), work) as (port, runner):
+        beside = _ask_in_both_ways(runner, port, samples, judge.took)
         together = c.ask_at_once(port, samples, at_once)
         under_load = c.load(port, samples, clients, seconds)
     rows = {name: c.percentiles(times) for name, times in beside.items()}
@@ -59,6 +61,7 @@ def main(
         "added, p95 in ms": Ratio(rows["added"]["p95 ms"]),
         "between the p50s, in ms": Ratio(between),
         "answers a second, under load": Ratio(len(c.answered(under_load)) / seconds),
+        "most memory, model included, in MiB": Ratio(_most_mebibytes(), most=MOST_MEBIBYTES),
         **c.safety_ratios(replies, work / DECISIONS, len(beside["guardrail"]) + WARM_UP),
     }
     judged_replies = [reply for reply in replies if reply.status == 200]
@@ -70,17 +73,33 @@ def main(
     return Result(rows, ratios, {**counts, "seconds": beside})
 
 
-def _timed(opened: Opened) -> tuple[Opened, list[float]]:
-    """The judge, and a list that gets the seconds of each of its judgements."""
-    took: list[float] = []
+def _most_mebibytes() -> float:
+    """The most that this process has had in memory, so that a burst that is over shows, too."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
-    def judges(sample: Sample) -> Judgement:
+
+class TimedJudge(Judge):
+    """A judge, and the seconds of each call of its `verdicts`."""
+
+    def __init__(self, judge: Judge) -> None:
+        super().__init__(judge.prompt)
+        self._judge = judge
+        self.took: list[float] = []
+
+    def question(self, sample: Sample) -> Question:
+        """See `Judge.question`."""
+        return self._judge.question(sample)
+
+    def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
+        """See `Judge.ask`."""
+        return self._judge.ask(questions)
+
+    def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
+        """See `Judge.verdicts`."""
         began = time.perf_counter()
-        judgement = opened.judges(sample)
-        took.append(time.perf_counter() - began)
-        return judgement
-
-    return Opened(judges, opened.close), took
+        found = self._judge.verdicts(samples)
+        self.took.append(time.perf_counter() - began)
+        return found
 
 
 def threshold_at(threshold: float, monitor: str) -> CalibratedThreshold:
@@ -99,10 +118,10 @@ def threshold_at(threshold: float, monitor: str) -> CalibratedThreshold:
 
 
 @contextmanager
-def _guarded(opened: Opened, name: str, threshold: float, work: Path) -> Iterator[tuple[int, Runner]]:
+def _guarded(judge: Judge, name: str, threshold: float, work: Path) -> Iterator[tuple[int, Runner]]:
     """The port of a guardrail on that judge, and what asks the judge."""
     bound = f"{name}/benchmark/0"
-    runner = Runner(name, lambda: opened, lambda: opened)
+    runner = Runner(name, lambda: judge, lambda: judge)
     point = threshold_point(threshold_at(threshold, bound))
     monitor = OpenMonitor(Calibrated(work, point, work, None, {}), {bound: runner})
     settings = Serve(guardrail=True, timeout_seconds=c.TIMEOUT, at_once=1000)

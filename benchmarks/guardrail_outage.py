@@ -35,9 +35,8 @@ from monitorbench.guardrail.log import read_lines
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.service import DECISIONS, serving
-from monitorbench.judging.judge import judge_spec
-from monitorbench.judging.pair.judgement import sample_of
-from monitorbench.judging.served import address_file, reach
+from monitorbench.judging.judge import judge_spec, sample_of
+from monitorbench.judging.serving.served import address_file, reach
 from monitorbench.scoring.operating_point import threshold_point
 
 NAME, SAMPLES = "guardrail_outage", 100
@@ -71,7 +70,7 @@ def main(work: Path, *, seconds: float, clients: int, at_once: int, settings: li
         judge = ServedJudge(judge_spec(study.monitor, study.engine, study.prompt), judged.study)
         samples = [sample_of(sample.request, sample.response) for sample in judged.fitting(SAMPLES)]
         opened = open_part(judge, 60)
-        threshold = float(np.median([opened.judges(sample).score or 0.0 for sample in samples]))
+        threshold = float(np.median([verdict.score or 0.0 for verdict in opened.verdicts(samples)]))
         opened.close()
         point = threshold_point(threshold_at(threshold, POINT))
         calibrated = Calibrated(work, point, work, None, {POINT: judge})

@@ -85,7 +85,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "guardrail": Benchmark(
         (
-            Option("requests", 100, 3, "requests one at a time, beside the bare judge"),
+            Option("requests", 40, 3, "requests one at a time, beside the bare judge"),
             AT_ONCE,
             Option("seconds", 10.0, 2.0, "seconds of load"),
             CLIENTS,

@@ -29,11 +29,10 @@ from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import serving
-from monitorbench.judging.judge import judge_spec
-from monitorbench.judging.listening import free_port
-from monitorbench.judging.open import open_prompted
-from monitorbench.judging.pair.judgement import sample_of
-from monitorbench.judging.server import running_server
+from monitorbench.judging.judge import Judge, judge_spec, sample_of
+from monitorbench.judging.open import open_judge
+from monitorbench.judging.serving.listening import free_port
+from monitorbench.judging.serving.vllm_server import running_server
 from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN, clear_of_scores
 from monitorbench.records import Message, Sample
 from monitorbench.scoring.operating_point import threshold_point
@@ -134,18 +133,17 @@ def _exchanges(n: int) -> list[Sample]:
     ]
 
 
-def _opened(study: Study) -> Any:
+def _opened(study: Study) -> Judge:
     """The judge of the study, as every stage opens it."""
-    return open_prompted(study.monitor, study.engine, study.prompt, study.paths.models, "score_spread")
+    return open_judge(judge_spec(study.monitor, study.engine, study.prompt), study.paths.models)
 
 
-def _ask(model: Any, samples: Sequence[Sample], batch: int) -> Scores:
+def _ask(judge: Judge, samples: Sequence[Sample], batch: int) -> Scores:
     """The scores of the samples, so many of them in each call."""
     scores: Scores = {}
     for start in range(0, len(samples), batch):
-        together = samples[start : start + batch]
-        for index, reply in model.replies([model.question(sample) for sample in together]):
-            scores[together[index].id] = float(model.read(reply).score.score or 0.0)
+        verdicts = judge.verdicts(samples[start : start + batch])
+        scores |= {verdict.sample_id: float(verdict.score or 0.0) for verdict in verdicts}
     return scores
 
 
@@ -191,7 +189,7 @@ def _through_server(study: Study, samples: Sequence[Sample], work: Path) -> Scor
         asks = composed("evaluate", [monitor, "engine=openai", "engine.by_token_ids=true"])
         address = {"base_url": server.url, "model": server.model}
         endpoint = OpenAiEngine.model_validate(asks.engine.model_dump() | address)
-        model = open_prompted(asks.monitor, endpoint, asks.prompt, asks.paths.models, "score_spread")
-        scores = _ask(model, samples, len(samples))
-        model.close()
+        judge = open_judge(judge_spec(asks.monitor, endpoint, asks.prompt), asks.paths.models)
+        scores = _ask(judge, samples, len(samples))
+        judge.close()
     return scores

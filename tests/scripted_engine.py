@@ -4,17 +4,39 @@ The fixtures are imported by the conftest of every room that evaluates without a
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from monitorbench.config.study import Study
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.protocol import Decoding, Reply
 
-Script = Callable[[tuple[int, ...], Decoding, bool], Completion]
+Script = Callable[[tuple[int, ...], Decoding, bool], Reply]
+
+
+def completion(
+    token_ids: tuple[int, ...],
+    text: str,
+    finish_reason: str,
+    logprobs: Mapping[int, float],
+    seconds: float,
+    stop_token_id: int | None = None,
+    prompt_tokens: int = 0,
+) -> Reply:
+    """What an engine generated; `ScriptedEngine` says itself for how many tokens."""
+    return Reply(
+        text,
+        finish_reason,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=len(token_ids),
+        token_ids=token_ids,
+        logprobs=logprobs,
+        seconds=seconds,
+        stop_token_id=stop_token_id,
+    )
 
 
 @dataclass
@@ -36,7 +58,7 @@ class ScriptedEngine:
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
-    ) -> Iterator[tuple[int, Completion]]:
+    ) -> Iterator[tuple[int, Reply]]:
         """See `monitorbench.engines.protocol.Engine`."""
         for given, index in enumerate(reversed(range(len(prompts)))):
             if self.fail_after is not None and given >= self.fail_after:
@@ -45,7 +67,7 @@ class ScriptedEngine:
             is_again = with_adapter and len(prompts) == 1 and ids in self.asked
             of_adapter = self.asked_again if is_again else self.asked
             (of_adapter if with_adapter else self.asked_base).append(ids)
-            yield index, self.script(ids, decoding, with_adapter)
+            yield index, replace(self.script(ids, decoding, with_adapter), prompt_tokens=len(ids))
 
     def close(self) -> None:
         """See `Engine`."""
@@ -104,24 +126,24 @@ def use_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedEngine]
 
 
 @pytest.fixture(scope="session")
-def says(tokenizer: Any) -> Callable[..., Completion]:
+def says(tokenizer: Any) -> Callable[..., Reply]:
     """Make a completion that reads `text`, with probability `mass` on labels and `p` of it on yes."""
     yes, no = (tokenizer(word).input_ids[0] for word in ("yes", "no"))
 
-    def made(text: str, p: float = 0.7, finish: str = "stop", mass: float = 0.9) -> Completion:
+    def made(text: str, p: float = 0.7, finish: str = "stop", mass: float = 0.9) -> Reply:
         logprobs = dict.fromkeys(range(len(tokenizer)), -math.inf)
         logprobs |= {yes: math.log(mass * p), no: math.log(mass * (1 - p))}
-        return Completion(tuple(tokenizer(text).input_ids), text, finish, logprobs, 0.01)
+        return completion(tuple(tokenizer(text).input_ids), text, finish, logprobs, 0.01)
 
     return made
 
 
 @pytest.fixture(scope="session")
-def says_by_prompt(says: Callable[..., Completion]) -> Script:
+def says_by_prompt(says: Callable[..., Reply]) -> Script:
     """Answer by the prompt's own ids, so that a verdict on the wrong sample is seen."""
     answers = {word: says(word, p) for word, p in (("yes", 0.8), ("no", 0.1), ("maybe", 0.5))}
 
-    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         return answers[("yes", "no", "maybe")[sum(ids) % 3]]
 
     return script

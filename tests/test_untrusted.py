@@ -14,7 +14,7 @@ import pytest
 from monitorbench import untrusted
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
-from monitorbench.engines.stored.gguf_model import gguf_tokenizer
+from monitorbench.engines.stored.gguf import gguf_tokenizer
 from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.sources.fetch import local
 

@@ -12,7 +12,7 @@ from monitorbench.config.base import UserError
 from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
 from monitorbench.corpus.store import read_split
-from monitorbench.intervention.critic.training_data import read_critic_data
+from monitorbench.intervention.critic.critic import read_critic_data
 from monitorbench.intervention.loop.live import run_live
 from monitorbench.judging.evaluate import planned_evaluation, training_facts
 from monitorbench.prompts.published import published_prompt

@@ -118,7 +118,7 @@ def warm_up() -> None:
 
     import monitorbench.corpus.own_files
     import monitorbench.corpus.surface
-    import monitorbench.engines.openai_engine
+    import monitorbench.engines.endpoint.chat
     import monitorbench.engines.transformers_engine
     import monitorbench.intervention.loop.live
     import monitorbench.intervention.run

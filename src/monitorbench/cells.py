@@ -1,7 +1,7 @@
 """Names of categories and tasks, the paper's and a team's own, and of the subsets made of them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
@@ -74,10 +74,10 @@ def beyond_the_paper(subset: Sequence[str]) -> list[str]:
     return [name for name, _ in named_in(subset) if not _is_of_the_paper(name)]
 
 
-def wrong_subset_of_the_paper(subset: Sequence[str]) -> str:
-    """Say why no dataset with the paper's names has such a subset; "" where it may."""
+def wrong_subset_of_the_paper(subset: Sequence[str], also: Collection[str] = ()) -> str:
+    """Say why no dataset with the paper's names, and cells `also`, has such a subset; "" where it may."""
     for name, term in named_in(subset):
-        if not _is_of_the_paper(name):
+        if not _is_of_the_paper(name) and name not in also:
             return f"{term!r} is no subset: expected {SUBSET_HELP}"
     return ""
 

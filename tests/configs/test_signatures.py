@@ -134,7 +134,7 @@ class TestVllm:
         from vllm.entrypoints.launchers.cli_args import make_arg_parser
         from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-        from monitorbench.judging import server
+        from monitorbench.judging.serving import vllm_server as server
 
         given = study("engine=vllm", "monitor=llama_3_1_70b", "engine.tensor_parallel_size=4")
         assert isinstance(given.engine, VllmEngine)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from scripted_engine import completion
 
 from monitorbench.config.sources import Cues
 from monitorbench.construct.counterfactual import CounterfactualTrial
@@ -21,7 +22,7 @@ from monitorbench.corpus.elicited import (
     read_answers,
 )
 from monitorbench.engines.local_model import LocalModel
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.records import Label, Message, Task
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import SubjectQuestions
@@ -50,7 +51,7 @@ class Fake:
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
-    ) -> Iterator[tuple[int, Completion]]:
+    ) -> Iterator[tuple[int, Reply]]:
         right = {"\n".join(m.content for m in asked) for t in EVERY_KIND for asked in (t.neutral, t.agreeing)}
         for index, prompt in enumerate(prompts):
             if self.asked == self.breaks_after:
@@ -58,7 +59,7 @@ class Fake:
             self.asked += 1
             text = "".join(map(chr, prompt))
             resists = text in right or any(instruction in text for instruction in CUES.resist)
-            yield index, Completion((1,), "Ambleford." if resists else "Bentwick.", "stop", {}, 0.1)
+            yield index, completion((1,), "Ambleford." if resists else "Bentwick.", "stop", {}, 0.1)
 
     def close(self) -> None:
         self.closed += 1

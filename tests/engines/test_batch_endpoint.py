@@ -16,9 +16,9 @@ from batch_server import BatchServer, batching
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.reference import option
-from monitorbench.engines import endpoint_limits
-from monitorbench.engines.batch_endpoint import BatchEndpoint
-from monitorbench.engines.openai_engine import CostLimit
+from monitorbench.engines.endpoint import limits as endpoint_limits
+from monitorbench.engines.endpoint.batch import BatchEndpoint
+from monitorbench.engines.endpoint.chat import CostLimit
 from monitorbench.engines.protocol import ChatMessage, Decoding, Reply, Request
 
 CONF = Path(__file__).parents[2] / "src" / "monitorbench" / "conf" / "engine"
@@ -135,7 +135,7 @@ def test_a_process_that_was_really_killed_leaves_its_batch(server: BatchServer, 
             "import sys",
             "from pathlib import Path",
             "from monitorbench.config.endpoint import OpenAiEngine",
-            "from monitorbench.engines.batch_endpoint import BatchEndpoint",
+            "from monitorbench.engines.endpoint.batch import BatchEndpoint",
             "from monitorbench.engines.protocol import ChatMessage, Decoding, Request",
             "config = OpenAiEngine.model_validate_json(sys.argv[1])",
             "asked = [Request((ChatMessage('user', str(n)),), key=f'{n:024x}') for n in range(5)]",

@@ -10,7 +10,7 @@ from endpoint_server import Answer, EndpointServer, serving
 
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.reference import option
-from monitorbench.engines.openai_engine import Endpoint
+from monitorbench.engines.endpoint.chat import Endpoint
 from monitorbench.engines.protocol import Decoding, Reply, Request
 
 CONF = Path(__file__).parents[2] / "src" / "monitorbench" / "conf" / "engine" / "openai.yaml"

@@ -17,8 +17,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import TransformersEngine
 from monitorbench.config.training import Storage
 from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
+from monitorbench.engines.stored.head import windows
 from monitorbench.engines.stored.states import ROWS, STATES, as_stored, open_states
-from monitorbench.engines.stored.windows import windows
 from monitorbench.runs.files import sealed_line
 
 POSITIONS = ("last", "mean", "max")

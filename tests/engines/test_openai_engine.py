@@ -27,11 +27,10 @@ from pydantic import ValidationError
 from monitorbench.config.base import UserError
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.reference import option
-from monitorbench.engines import endpoint_limits
-from monitorbench.engines.deadline import given_up_at
-from monitorbench.engines.endpoint_limits import RateLimit, Reserved, retry_delay
-from monitorbench.engines.endpoint_redaction import redacted
-from monitorbench.engines.openai_engine import CostLimit, Endpoint
+from monitorbench.engines.endpoint import limits as endpoint_limits
+from monitorbench.engines.endpoint.chat import CostLimit, Endpoint
+from monitorbench.engines.endpoint.limits import RateLimit, Reserved, given_up_at, retry_delay
+from monitorbench.engines.endpoint.redaction import redacted
 from monitorbench.engines.protocol import ChatMessage, Decoding, Reply, Request
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from studies import study
 import monitorbench as package
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.corpus.build import ensure
-from monitorbench.engines import endpoint_limits
+from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.gate.answer import EXIT_CODES
 from monitorbench.gate.stage import exit_code, gate
 from monitorbench.judging.evaluate import evaluate

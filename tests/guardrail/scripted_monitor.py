@@ -3,7 +3,7 @@
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.calibrated import Calibrated
 from monitorbench.guardrail.monitor import OpenMonitor
-from monitorbench.guardrail.opened import Opened
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import Guardrail, serving
-from monitorbench.judging.pair.judgement import Judgement, Judges
-from monitorbench.records import Sample, UnscoredReason
+from monitorbench.judging.identity import RECORDED_PROMPT
+from monitorbench.judging.judge import Judge, Question
+from monitorbench.records import Sample, UnscoredReason, Verdict
 from monitorbench.scoring.combination.cascade import Cascade
 from monitorbench.scoring.combination.ensembles import Ensemble
 from monitorbench.scoring.operating_point import CalibratedThreshold, OperatingPoint, threshold_point
@@ -23,18 +23,59 @@ from monitorbench.scoring.operating_point import CalibratedThreshold, OperatingP
 NAME = "judge/direct/0123456789ab"
 
 
-def by_number(sample: Sample) -> Judgement:
+Says = Callable[[Sample], Verdict]
+
+
+def verdict(
+    score: float | None, unscored: UnscoredReason = UnscoredReason.NO_LABEL, detail: str = "", tokens: int = 0
+) -> Verdict:
+    """A score without a label of its own, or the reason why there is neither."""
+    return Verdict(
+        key="",
+        sample_id="s",
+        prompt="p",
+        answer="",
+        label=None,
+        unscored=unscored,
+        detail=detail,
+        score=score,
+        label_mass=None,
+        finish_reason="stop",
+        prompt_tokens=tokens,
+        completion_tokens=0,
+        seconds=0.0,
+    )
+
+
+class ScriptedJudge(Judge):
+    """A judge that says what a function says of each sample."""
+
+    def __init__(self, says: Says) -> None:
+        super().__init__(RECORDED_PROMPT)
+        self._says = says
+
+    def question(self, sample: Sample) -> Question:
+        """See `Judge`."""
+        return Question("", sample)
+
+    def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
+        """See `Judge`."""
+        for index, question in enumerate(questions):
+            yield index, self._says(question.sample)
+
+
+def by_number(sample: Sample) -> Verdict:
     """The score that the response spells; `none` is unscored, `die` is a model that breaks."""
     text = sample.response[-1].content.strip()
     if text == "die":
         raise RuntimeError("the model died")
     if text == "lost":
-        return Judgement(None, UnscoredReason.HTTP_ERROR, "connection refused", None, None, 0)
+        return verdict(None, UnscoredReason.HTTP_ERROR, "connection refused")
     try:
         score = float(text)
     except ValueError:
-        return Judgement(None, UnscoredReason.NO_LABEL, "", None, None, 3)
-    return Judgement(None, UnscoredReason.NO_LABEL, "", score, None, 3)
+        return verdict(None, tokens=3)
+    return verdict(score, tokens=3)
 
 
 def threshold(value: float | None, category: str = "", monitor: str = NAME) -> CalibratedThreshold:
@@ -54,18 +95,15 @@ def threshold(value: float | None, category: str = "", monitor: str = NAME) -> C
     )
 
 
-def scripted(judges: Judges) -> Runner:
+def scripted(says: Says) -> Runner:
     """A runner of one judge, which opening anew gives again."""
-
-    def opens() -> Opened:
-        return Opened(judges, lambda: None)
-
-    return Runner("judge", opens, opens)
+    judge = ScriptedJudge(says)
+    return Runner("judge", lambda: judge, lambda: judge)
 
 
 @contextmanager
 def monitor_of(
-    judges: Mapping[str, Judges] | Judges = by_number,
+    judges: Mapping[str, Says] | Says = by_number,
     point: OperatingPoint | None = None,
     rule: Ensemble | Cascade | None = None,
     runners: Mapping[str, Runner] | None = None,
@@ -113,6 +151,3 @@ def running(monitor: OpenMonitor, folder: Path, key: str | None = None, **settin
         finally:
             server.shutdown()
             thread.join()
-
-
-Judging = Callable[[Sample], Judgement]

@@ -4,6 +4,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,9 @@ from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.stage import serve
 from monitorbench.interop.imports.stage import import_scores
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.judging.http import HttpServer
-from monitorbench.judging.judge import judge_spec
-from monitorbench.judging.open import open_prompted
-from monitorbench.judging.pair.judgement import sample_of
+from monitorbench.judging.judge import judge_spec, sample_of
+from monitorbench.judging.open import open_judge
+from monitorbench.judging.serving.http import HttpServer
 from monitorbench.records import Message, Role, Sample, Split
 from monitorbench.runs.directory import read_checked, read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
@@ -224,10 +224,9 @@ def test_the_real_model_is_served_as_it_judges(tmp_path: Path):
     sample = sample_of(
         (Message(role=Role.USER, content="Clean up."),), (Message(role=Role.ASSISTANT, content=said),)
     )
-    model = open_prompted(asked.monitor, asked.engine, asked.prompt, asked.paths.models, "prompt")
-    ((_, reply),) = model.replies([model.question(sample)])
-    score = model.read(reply).score.score
-    model.close()
+    with closing(open_judge(spec, asked.paths.models)) as judge:
+        (verdict,) = judge.verdicts([sample])
+    score = verdict.score
     assert score is not None
     name = f"{asked.monitor.name}/direct/0"
     for limit, action in ((score - 1e-4, "flag"), (score + 1e-4, "pass")):

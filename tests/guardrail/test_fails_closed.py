@@ -16,9 +16,9 @@ from scripted_monitor import Running, by_number, monitor_of, running, threshold
 
 from monitorbench.guardrail.service import PATH
 from monitorbench.interop.guardrail import litellm
-from monitorbench.judging import http as server
-from monitorbench.judging.pair.judgement import Judgement
-from monitorbench.records import Sample
+from monitorbench.judging.serving import connection
+from monitorbench.judging.serving import http as server
+from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import threshold_point
 
 JSON = {"Content-Type": "application/json"}
@@ -117,7 +117,7 @@ WAYS = [
 ]
 
 
-def _judged(sample: Sample) -> Judgement:
+def _judged(sample: Sample) -> Verdict:
     if sample.response[-1].content == "hangs":
         BEGUN.set()
         HANGS.wait(60)
@@ -172,7 +172,7 @@ def test_what_has_no_score_is_not_passed(
 
 def test_a_body_that_ends_too_soon_is_not_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """If it failed: what a broken connection left out would be taken for all that was said."""
-    monkeypatch.setattr(server, "SECONDS_TO_SEND", 0.3)
+    monkeypatch.setattr(connection, "SECONDS_TO_SEND", 0.3)
     whole = _body(PATH, "0.1")
     head = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     length = f"Content-Length: {len(whole) + 9}\r\n\r\n"

@@ -13,11 +13,11 @@ from monitorbench.config.endpoint import Served
 from monitorbench.config.study import Study
 from monitorbench.guardrail import calibrated
 from monitorbench.guardrail.calibrated import ServedJudge
-from monitorbench.guardrail.opened import TRIAL, open_part
+from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.runner import Runner, Unjudged
-from monitorbench.judging import served
-from monitorbench.judging.judge import judge_spec
-from monitorbench.judging.served import Address, address_file, described, write_address
+from monitorbench.judging.judge import TRIAL, judge_spec
+from monitorbench.judging.serving import served
+from monitorbench.judging.serving.served import Address, address_file, described, write_address
 
 LOGPROBS = {"yes": -0.5, "no": -1.0}
 

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scripted_monitor import NAME, by_number, monitor_of, running, scripted
+from scripted_monitor import NAME, ScriptedJudge, by_number, monitor_of, running, scripted, verdict
 
 from monitorbench.config.base import UserError
 from monitorbench.guardrail import runner as module
-from monitorbench.guardrail.opened import TRIAL, Opened
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
-from monitorbench.judging.pair.judgement import Judgement, sample_of
-from monitorbench.records import Message, Role, Sample, UnscoredReason
+from monitorbench.judging.judge import TRIAL, Judge, sample_of
+from monitorbench.records import Message, Role, Sample, UnscoredReason, Verdict
 from monitorbench.scoring.combination.bands import Band
 from monitorbench.scoring.combination.cascade import Cascade, run_cascade
 from monitorbench.scoring.combination.ensembles import Ensemble, combine
@@ -35,16 +34,18 @@ def test_a_model_that_dies_is_opened_anew_when_it_can_be(tmp_path: Path, monkeyp
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_OPENINGS", 0.0)
     is_alive, opened, closed = [True], [], []
 
-    def judges(sample: Sample) -> Judgement:
+    def judges(sample: Sample) -> Verdict:
         if not is_alive[0]:
             raise RuntimeError("CUDA error")
-        return Judgement(None, None, "", 0.0, None, 0) if sample == TRIAL else by_number(sample)
+        return verdict(0.0) if sample == TRIAL else by_number(sample)
 
-    def opens() -> Opened:
+    def opens() -> Judge:
         if not is_alive[0]:
             raise RuntimeError("no such device")
         opened.append(1)
-        return Opened(judges, lambda: closed.append(1))
+        judge = ScriptedJudge(judges)
+        judge.closing.callback(closed.append, 1)
+        return judge
 
     runners = {NAME: Runner("judge", opens, opens)}
     with monitor_of(runners=runners) as monitor, running(monitor, tmp_path) as served:
@@ -67,13 +68,13 @@ def test_why_a_judge_is_not_opened_again_is_said_once(
     """If it failed: nobody would learn that another model came back, or of nothing else any more."""
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_OPENINGS", 0.0)
 
-    def dies(sample: Sample) -> Judgement:
+    def dies(sample: Sample) -> Verdict:
         raise RuntimeError("gone")
 
-    def another() -> Opened:
+    def another() -> Judge:
         raise UserError("no longer the judge that was calibrated")
 
-    runner = Runner("judge", lambda: Opened(dies, lambda: None), another)
+    runner = Runner("judge", lambda: ScriptedJudge(dies), another)
     for _ in range(4):
         with pytest.raises(Unjudged):
             runner.result(runner.begin(said("0.1"), in_a_minute()))
@@ -85,9 +86,9 @@ def test_one_bad_request_does_not_cost_the_model(tmp_path: Path):
     """If it failed: a text that breaks the model would have it loaded anew each time it comes."""
     opened = []
 
-    def opens() -> Opened:
+    def opens() -> Judge:
         opened.append(1)
-        return Opened(by_number, lambda: None)
+        return ScriptedJudge(by_number)
 
     runners = {NAME: Runner("judge", opens, opens)}
     with monitor_of(runners=runners) as monitor, running(monitor, tmp_path) as served:
@@ -100,9 +101,9 @@ def test_a_cascade_asks_the_second_judge_where_the_first_is_unsure():
     """If it failed: what is served would not be the rule that was calibrated, or cost all of its calls."""
     asked: list[str] = []
 
-    def strong(sample: Sample) -> Judgement:
+    def strong(sample: Sample) -> Verdict:
         asked.append(sample.response[0].content)
-        return Judgement(None, None, "", 0.9, None, 10)
+        return verdict(0.9, tokens=10)
 
     rule = Cascade(cheap="cheap/p/1", strong="strong/p/2", band=Band(0.3, 0.6))
     judges = {"cheap/p/1": by_number, "strong/p/2": strong}
@@ -118,7 +119,7 @@ def test_a_cascade_asks_the_second_judge_where_the_first_is_unsure():
 def test_a_cascade_whose_second_judge_is_gone_has_no_score():
     """If it failed: an outage of the strong judge would make the cheap one's doubt a pass."""
     rule = Cascade(cheap="cheap/p/1", strong="strong/p/2", band=Band(0.3, 0.6))
-    gone = Judgement(None, UnscoredReason.TIMED_OUT, "no answer", None, None, 0)
+    gone = verdict(None, UnscoredReason.TIMED_OUT, "no answer")
     judges = {"cheap/p/1": by_number, "strong/p/2": lambda sample: gone}
     with monitor_of(judges, rule=rule) as monitor:
         assert monitor.verdict(said("0.1"), in_a_minute()).flagged is False
@@ -139,7 +140,7 @@ def test_an_ensemble_is_the_calibrated_one():
     )
     judges = {
         "a/p/1": by_number,
-        "b/p/2": lambda sample: Judgement(None, None, "", 0.25, None, 1),
+        "b/p/2": lambda sample: verdict(0.25, tokens=1),
     }
     with monitor_of(judges, rule=rule) as monitor:
         found = monitor.verdict(said("0.8"), in_a_minute())
@@ -154,11 +155,11 @@ def test_a_judge_that_hangs_keeps_no_text_and_says_so(tmp_path: Path, monkeypatc
     """If it failed: nothing would show that nobody is judged, until the queue has filled the memory."""
     goes_on = threading.Event()
 
-    def hangs(sample: Sample) -> Judgement:
+    def hangs(sample: Sample) -> Verdict:
         goes_on.wait()
         return by_number(sample)
 
-    opened = Opened(hangs, lambda: None)
+    opened = ScriptedJudge(hangs)
     runner = Runner("judge", lambda: opened, None, most_waiting=3)
     begun: list[PendingQuestion] = []
     begin = runner.begin
@@ -189,15 +190,15 @@ def test_where_one_judge_of_several_is_gone_the_others_are_not_asked():
     """If it failed: each request would cost the other judges theirs, for nobody."""
     goes_on, is_busy, judged = threading.Event(), threading.Event(), []
 
-    def first(sample: Sample) -> Judgement:
+    def first(sample: Sample) -> Verdict:
         is_busy.wait()
         return by_number(sample)
 
-    def slow(sample: Sample) -> Judgement:
+    def slow(sample: Sample) -> Verdict:
         is_busy.set()
         goes_on.wait()
         judged.append(sample.response[-1].content)
-        return Judgement(None, None, "", 0.5, None, 0)
+        return verdict(0.5)
 
     rule = Ensemble(rule="mean", members=("a/p/1", "b/p/2"), centres=(), scales=(), weights=(), intercept=0)
     with monitor_of({"a/p/1": first, "b/p/2": slow}, rule=rule) as monitor:

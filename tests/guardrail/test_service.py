@@ -12,16 +12,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_monitor import NAME, by_number, monitor_of, running, threshold
+from scripted_monitor import NAME, by_number, monitor_of, running, threshold, verdict
 
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.log import AppendedLog, open_appended, read_lines
 from monitorbench.guardrail.service import Guardrail, serving
 from monitorbench.interop.guardrail import litellm
-from monitorbench.judging.http import HttpAnswer, Refusal
-from monitorbench.judging.pair.judgement import Judgement
-from monitorbench.records import Sample
+from monitorbench.judging.serving.http import HttpAnswer, Refusal
+from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import threshold_point
 
 
@@ -81,12 +80,12 @@ def test_an_answer_that_does_not_come_in_time_is_none(tmp_path: Path):
     goes_on = threading.Event()
     begun: list[str] = []
 
-    def waits(sample: Sample) -> Judgement:
+    def waits(sample: Sample) -> Verdict:
         text = sample.response[0].content
         begun.append(text)
         if text == "hangs":
             goes_on.wait()
-        return by_number(sample) if text != "hangs" else Judgement(None, None, "", 0.0, None, 0)
+        return by_number(sample) if text != "hangs" else verdict(0.0)
 
     with monitor_of(waits) as monitor, running(monitor, tmp_path, timeout_seconds=0.2) as served:
         assert served.post(asks("hangs"))[1] | {"seconds": 0, "id": ""} == {
@@ -198,7 +197,7 @@ def test_a_decision_in_hand_at_the_end_is_in_the_log(tmp_path: Path):
     """If it failed: each restart would lose decisions that were acted on."""
     goes_on, arrived = threading.Event(), threading.Event()
 
-    def waits(sample: Sample) -> Judgement:
+    def waits(sample: Sample) -> Verdict:
         arrived.set()
         goes_on.wait()
         return by_number(sample)
@@ -295,7 +294,7 @@ BODIES = st.binary(max_size=40) | SHAPED.map(lambda value: json.dumps(value).enc
 def unable(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A guardrail whose monitor never has a score."""
 
-    def never(sample: Sample) -> Judgement:
+    def never(sample: Sample) -> Verdict:
         raise RuntimeError("no model")
 
     folder = tmp_path_factory.mktemp("unable")

@@ -23,7 +23,7 @@ FORKS = """
 import importlib, json, os, resource, runpy, signal, sys, traceback
 for name in json.loads(sys.argv[1]):
     importlib.import_module(name)
-from monitorbench.engines import endpoint_limits
+from monitorbench.engines.endpoint import limits as endpoint_limits
 endpoint_limits.FIRST_BACKOFF_SECONDS = 0.005
 for line in sys.stdin:
     asked = json.loads(line)

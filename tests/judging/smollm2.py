@@ -11,7 +11,8 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
 
 from monitorbench.config.study import Prompt, Study
 from monitorbench.engines.stored.load import load_tokenizer
-from monitorbench.judging.judge import judge_spec, open_judge
+from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.logged import open_logged
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Verdict
 from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log
@@ -52,7 +53,7 @@ def judged_by_smollm2(compose_study: Callable[..., Study], tmp_path: Path) -> Ca
         with (
             open_verdict_log(tmp_path / "v.jsonl") as log,
             open_failure_log(tmp_path / "f.jsonl") as failures,
-            open_judge(judge_spec(monitor, asked.engine, asked.prompt), tmp_path, log, failures) as judge,
+            open_logged(judge_spec(monitor, asked.engine, asked.prompt), tmp_path, log, failures) as judge,
         ):
             verdicts = judge.verdicts(samples)
         tokenizer = load_tokenizer(folder)

@@ -9,10 +9,10 @@ from endpoint_server import Answer, chat, serving
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.engines import endpoint_limits
+from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.judge import judge_spec
-from monitorbench.judging.open import open_prompted
+from monitorbench.judging.open import open_prompt
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
 
@@ -90,4 +90,4 @@ def test_an_agent_asks_one_by_one(batched: Callable[..., Study], tmp_path: Path)
     """If it failed: every move of a game would wait for a day."""
     made = batched()
     with pytest.raises(ConfigError, match=r"expected engine\.batch=null"):
-        open_prompted(made.monitor, made.engine, made.prompt, tmp_path, "agent", words=("A", "B"))
+        open_prompt(made.monitor, made.engine, made.prompt, tmp_path, "agent", words=("A", "B"))

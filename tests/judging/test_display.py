@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from monitorbench.judging import display as shown_while_judging
-from monitorbench.judging.display import JudgingNumbers, VerdictCounter, judging, judging_bar, shown
+from monitorbench.judging.display import JudgingNumbers, VerdictCounter, judging, shown
 from monitorbench.metrics import rates
 from monitorbench.metrics.columns import columns
 from monitorbench.records import Category, Label, Task, UnscoredReason, Verdict
+from monitorbench.runs import progress as shown_progress
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import open_verdict_log
 
@@ -147,16 +148,15 @@ def test_cost_only_where_there_are_prices() -> None:
         JudgingNumbers(153581, 153581, 99.96, 1.0, 1.0, 12345, 9999.99, 35999.7, 1.0),
     ],
 )
-def test_a_line_fits_a_terminal(numbers: JudgingNumbers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_fits_a_terminal(numbers: JudgingNumbers) -> None:
     """The time left would fall off the end of an 80-column terminal first."""
     line = " ".join(shown(numbers))
     assert len(line) <= 78
     assert line.isascii()
-    counts = VerdictCounter(numbers.total)
-    monkeypatch.setattr(counts, "numbers", lambda: numbers)
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=True, color_system=None)
-    console.print(judging_bar(counts, console).get_renderable())
+    bar = shown_progress.numbers_bar(lambda: shown(numbers), numbers.total, numbers.done, console)
+    console.print(bar.get_renderable())
     (drawn,) = out.getvalue().splitlines()
     assert drawn.endswith(line)
     assert len(drawn) <= 80
@@ -256,7 +256,7 @@ def test_in_a_terminal_a_bar(
     caplog.set_level(logging.INFO, "monitorbench")
     out = io.StringIO()
     screen = Console(file=out, width=80, force_terminal=True, color_system=None)
-    monkeypatch.setattr(shown_while_judging, "Console", lambda stderr: screen)
+    monkeypatch.setattr(shown_progress, "Console", lambda stderr: screen)
     run_judging(tmp_path, make_sample, clock)
     drawn = out.getvalue()
     assert "━ 60/60 1.0/s MR 0.333 FAR 0.333 0 unscored in 0:00:40" in drawn

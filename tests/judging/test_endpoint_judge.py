@@ -14,11 +14,11 @@ from endpoint_server import Answer, EndpointServer, chat, serving
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.engines import endpoint_limits
+from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Category, Label, UnscoredReason, Verdict
+from monitorbench.report.stages import score as score_run
 from monitorbench.runs.verdict_log import read_run, read_verdicts
-from monitorbench.scoring.score import score_run
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001}
 

@@ -111,7 +111,7 @@ class Endpoint:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("faults")
-    modules = ("monitorbench.judging.evaluate", "monitorbench.engines.openai_engine")
+    modules = ("monitorbench.judging.evaluate", "monitorbench.engines.endpoint.chat")
     with serving(Endpoint(CASES)) as server, forking(folder, *modules) as forks:
         yield World(forks, server, write_data(folder / "data.jsonl", PAIRS), folder, "engine.max_failed=0.3")
 

@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from scripted_engine import completion
 
 from monitorbench.config.base import ConfigError
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import UnscoredReason
 from monitorbench.runs.verdict_log import read_verdicts
@@ -17,12 +18,12 @@ END = "<|im_end|>"
 def writes(tokenizer, says, evidence, finish="stop", label='yes"}', p=0.8):
     """A model that writes `evidence`, and `label` where it is asked behind that."""
 
-    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         if not decoding.scored_token_ids:
             assert tokenizer.decode(ids).endswith('{"quotes":')
             written = tuple(tokenizer(evidence).input_ids)
             stop = tokenizer.convert_tokens_to_ids(END) if finish == "stop" else None
-            return Completion(written, evidence, finish, {}, 0.5, stop)
+            return completion(written, evidence, finish, {}, 0.5, stop)
         assert tokenizer.decode(ids).endswith(', "misbehavior": "')
         return says(label, p)
 

@@ -9,8 +9,7 @@ import pytest
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import ChatMessage, Request
 from monitorbench.judging.expected import Pace, expected, expected_seconds, in_words, measured_pace
-from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec
-from monitorbench.judging.prompted import Question
+from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, Question, judge_spec
 from monitorbench.records import Label, Verdict
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.verdict_log import open_verdict_log

@@ -4,9 +4,10 @@ import math
 
 import pytest
 from endpoint_server import Answer, chat, serving
+from scripted_engine import completion
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording
@@ -26,10 +27,10 @@ def judged(study, *overrides):
 def lists(tokenizer, says, acts: str, finish: str = "stop", label: str = "yes"):
     """A model that writes `acts`, and `label` where it is asked behind that."""
 
-    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         if decoding.scored_token_ids:
             return says(label, 0.8)
-        return Completion(tuple(tokenizer(acts).input_ids), acts, finish, {}, 0.5)
+        return completion(tuple(tokenizer(acts).input_ids), acts, finish, {}, 0.5)
 
     return script
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from endpoint_server import Answer, chat, serving
+from scripted_engine import completion
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, UnscoredReason
 from monitorbench.runs.verdict_log import read_verdicts
@@ -27,12 +28,12 @@ def grades(tokenizer, text: str, p: dict[int, float], zero: float = 0.0):
     """A model that writes `text`; digits have probability `p`, and a 0 behind a 1 has `zero`."""
     ids = {digit: tokenizer(str(digit)).input_ids[0] for digit in range(10)}
 
-    def script(prompt: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(prompt: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         if prompt[-1] == ids[1]:
             assert decoding.scored_token_ids == (ids[0],)
-            return Completion((), "", "stop", {ids[0]: math.log(zero) if zero else -math.inf}, 0.5)
+            return completion((), "", "stop", {ids[0]: math.log(zero) if zero else -math.inf}, 0.5)
         logprobs = {ids[d]: math.log(p[d]) if p.get(d) else -math.inf for d in range(10)}
-        return Completion(tuple(tokenizer(text).input_ids), text, "stop", logprobs, 0.25)
+        return completion(tuple(tokenizer(text).input_ids), text, "stop", logprobs, 0.25)
 
     return script
 
@@ -96,9 +97,9 @@ def test_a_monitor_that_thinks_first_is_graded_behind_its_thoughts(study, use_en
     graded = grades(tokenizer, "8", {8: 0.6, 2: 0.2})
     end = tokenizer(".").input_ids[0]
 
-    def script(prompt: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(prompt: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         if not decoding.scored_token_ids:
-            return Completion(tuple(tokenizer("hm").input_ids), "hm", "stop", {}, 0.1, end)
+            return completion(tuple(tokenizer("hm").input_ids), "hm", "stop", {}, 0.1, end)
         return graded(prompt, decoding, with_adapter)
 
     use_engine(script)
@@ -110,7 +111,7 @@ def test_a_monitor_that_thinks_first_is_graded_behind_its_thoughts(study, use_en
 def test_ties_are_counted(study, use_engine, tokenizer):
     """Else a threshold that can't part most samples would look like any other."""
 
-    def script(prompt: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(prompt: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         number = 3 if sum(prompt) % 4 else 8
         return grades(tokenizer, str(number), {number: 1.0})(prompt, decoding, with_adapter)
 

@@ -12,8 +12,9 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.judging import http
-from monitorbench.judging.http import HttpAnswer, HttpServer, Limits, Refusal, listening
+from monitorbench.judging.serving import connection, http
+from monitorbench.judging.serving.http import HttpServer, Limits, listening
+from monitorbench.judging.serving.refusal import HttpAnswer, Refusal
 
 BODY = json.dumps({"a": 1}).encode()
 HEAD = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -64,7 +65,7 @@ def running(limits: Limits = http._USUAL, names: tuple[str, ...] = ()) -> Iterat
 
 @pytest.fixture
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "SECONDS_TO_SEND", 0.3)
+    monkeypatch.setattr(connection, "SECONDS_TO_SEND", 0.3)
     monkeypatch.setattr(http, "SECONDS_TO_LINGER", 0.1)
 
 

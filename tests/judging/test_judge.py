@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_engine import completion
 from sealed import seal, seal_log
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample, Split, UnscoredReason, Verdict
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
-Script = Callable[[tuple[int, ...], Decoding, bool], Completion]
+Script = Callable[[tuple[int, ...], Decoding, bool], Reply]
 Studies = Callable[..., Study]
 
 
@@ -77,9 +78,9 @@ def test_no_probabilities_are_no_score(study: Studies, use_engine: Any, says: An
     """NaN out of a broken bfloat16 kernel must not be ranked, and must not end the run."""
     broken = says("yes")
 
-    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         logprobs = {} if sum(ids) % 2 else dict.fromkeys(decoding.scored_token_ids, math.nan)
-        return Completion(broken.token_ids, broken.text, "stop", logprobs, 0.01)
+        return completion(broken.token_ids, broken.text, "stop", logprobs, 0.01)
 
     use_engine(script)
     verdicts = verdicts_of(evaluate(study()))
@@ -200,9 +201,9 @@ def test_an_adapter_that_breaks_the_model_is_refused(
     """An adapter whose probabilities are NaN differs from the base, but is no monitor."""
     base = says("yes", 0.5)
 
-    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         logprobs = base.logprobs if not with_adapter else dict.fromkeys(decoding.scored_token_ids, broken)
-        return Completion(base.token_ids, base.text, "stop", logprobs, 0.01)
+        return completion(base.token_ids, base.text, "stop", logprobs, 0.01)
 
     use_engine(script)
     with pytest.raises(UserError, match="adapter"):

@@ -14,8 +14,8 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.identity import model_identity
-from monitorbench.judging.served import Address, address_file, write_address
-from monitorbench.judging.server import running_server
+from monitorbench.judging.serving.served import Address, address_file, write_address
+from monitorbench.judging.serving.vllm_server import running_server
 from monitorbench.runs.verdict_log import read_verdicts
 
 OPENING = 'monitor.opening="<think>\\n\\n</think>\\n\\n"'
@@ -57,7 +57,7 @@ def test_every_hybrid_says_how(compose_study: Callable[..., Study], size: str):
 
 def test_another_model_s_ids_are_not_sent(study: Callable[..., Study], monkeypatch: pytest.MonkeyPatch):
     """If it failed: ids of one tokenizer would be judged as another's words."""
-    monkeypatch.setattr("monitorbench.judging.served._why_not", lambda _: "")
+    monkeypatch.setattr("monitorbench.judging.serving.served._why_not", lambda _: "")
     made = study("engine=served", "engine.server=mine", "engine.server_seconds=0")
     serves = {"weights": "sha256:other", "adapter": "", "dtype": "float32", "training": None}
     fields: dict[str, Any] = {"model": "m", "adapter": None, "serves": serves, "key": None, "pid": 1}

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from scripted_engine import ScriptedEngine
+from scripted_engine import ScriptedEngine, completion
 
 from monitorbench.config.base import ConfigError
 from monitorbench.engines.local_model import LocalModel
-from monitorbench.engines.protocol import Completion, Decoding, Request
+from monitorbench.engines.protocol import Decoding, Reply, Request
 from monitorbench.engines.reasoning import ReasoningTokens, think_first
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.render import Renderer
@@ -23,9 +23,9 @@ def thinking(tokenizer, says, stop="."):
     stop_id = tokenizer(stop).input_ids[0]
     thought = tuple(tokenizer("I see").input_ids)
 
-    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         if decoding.max_new_tokens > 1:
-            return Completion(thought, "I see", "stop", {}, 0.5, stop_id)
+            return completion(thought, "I see", "stop", {}, 0.5, stop_id)
         return says("yes", 0.8) if "I see. Answer:" in tokenizer.decode(ids) else says("no", 0.1)
 
     return script
@@ -48,7 +48,7 @@ def test_the_label_is_asked_for_behind_the_reasoning(study, use_engine, tokenize
 def test_reasoning_without_an_end_is_unscored(study, use_engine, tokenizer, says, finish, reason):
     """Else a thought that was cut off, or that ended without an answer, would count as benign."""
     end_of_turn = tokenizer.convert_tokens_to_ids("<|im_end|>") if finish == "stop" else None
-    engine = use_engine(lambda *_: Completion((5, 6), "no.", finish, {}, 0.1, end_of_turn))
+    engine = use_engine(lambda *_: completion((5, 6), "no.", finish, {}, 0.1, end_of_turn))
     (first, *_), n = read_verdicts(evaluate(study(REASONING)) / "verdicts.jsonl"), len(engine.asked)
     assert (first.label, first.unscored, first.score) == (None, UnscoredReason(reason), None)
     assert first.detail.startswith("reasoning ")
@@ -112,14 +112,14 @@ def test_indices_are_those_of_the_caller(tokenizer, says):
     """Else beyond the first few hundred prompts each answer would be another sample's."""
     stop = tokenizer(".").input_ids[0]
 
-    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Completion:
+    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
         # Thinks its own number; every third one doesn't end.
         if decoding.max_new_tokens > 1:
             ends = ids[0] % 3 > 0
-            return Completion(
+            return completion(
                 (ids[0],), str(ids[0]), "stop" if ends else "length", {}, 0.0, stop if ends else None
             )
-        return Completion((ids[0],), str(ids[0]), "stop", {}, 0.0)
+        return completion((ids[0],), str(ids[0]), "stop", {}, 0.0)
 
     prompts = [Request(token_ids=(number, 7)) for number in range(1, 600)]
     tokens = ReasoningTokens(stop, (9,), 8)

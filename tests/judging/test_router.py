@@ -10,7 +10,7 @@ from monitorbench.config.base import ConfigError
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.adapters import evaluate_each
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.judging.route import predicted_category
+from monitorbench.judging.router import predicted_category
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring import score

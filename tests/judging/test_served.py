@@ -13,8 +13,15 @@ from local_server import LocalServer, QuietHandler, running
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import judge_name, training_facts
-from monitorbench.judging.served import Address, address_file, described, end_address, reach, write_address
-from monitorbench.judging.server_key import KeyRequired
+from monitorbench.judging.serving.served import (
+    Address,
+    address_file,
+    described,
+    end_address,
+    reach,
+    write_address,
+)
+from monitorbench.judging.serving.server_key import KeyRequired
 from monitorbench.studies.transfer import runs_of
 
 SERVED = {"weights": "w", "adapter": "", "dtype": "bfloat16", "training": None}

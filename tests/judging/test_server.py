@@ -14,7 +14,7 @@ from local_server import LocalServer, QuietHandler, running
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.study import Study
-from monitorbench.judging import server
+from monitorbench.judging.serving import vllm_server as server
 from monitorbench.runs.directory import read_manifest
 
 STUB = """#!{python}

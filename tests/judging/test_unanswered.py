@@ -9,7 +9,7 @@ import pytest
 from endpoint_server import Answer, chat, serving
 from forked_evaluate import Fork, World, forking, number_of, write_data
 
-from monitorbench.judging.judge import FAILURES_IN_A_ROW
+from monitorbench.judging.logged import FAILURES_IN_A_ROW
 from monitorbench.judging.unanswered import is_outage
 from monitorbench.records import Label
 from monitorbench.runs.verdict_log import VERDICTS, read_failures, read_verdicts
@@ -45,7 +45,7 @@ class Endpoint:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("outages")
-    modules = ("monitorbench.judging.evaluate", "monitorbench.engines.openai_engine")
+    modules = ("monitorbench.judging.evaluate", "monitorbench.engines.endpoint.chat")
     with serving(Endpoint(Answer(), bool)) as server, forking(folder, *modules) as forks:
         yield World(forks, server, write_data(folder / "data.jsonl", N // 2), folder)
 

@@ -42,8 +42,8 @@ def tables(page: str) -> list[list[list[str]]]:
 def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
     """A number in the wrong column ranks monitors by something else than its heading says."""
     keys = {
-        "MR": "miss_rate",
-        "FAR": "false_alarm_rate",
+        "miss rate": "miss_rate",
+        "false alarm rate (FAR)": "false_alarm_rate",
         "AUROC": "auroc",
         "MR at FAR 1 %": "miss_rate_at_far_1",
         "MR at FAR 5 %": "miss_rate_at_far_5",
@@ -70,8 +70,8 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
         texts = [unescape(re.sub("<.*?>", " ", cell)) for cell in cells]
         macro = TREE["macro"][name][prompt]
         values = {column: TREE["monitors"][name][prompt]["overall"][key] for column, key in keys.items()} | {
-            "macro MR": macro["miss_rate"],
-            "macro FAR": macro["false_alarm_rate"],
+            "macro miss rate": macro["miss_rate"],
+            "macro false alarm rate (FAR)": macro["false_alarm_rate"],
             "macro AUROC": macro["auroc"],
             "expected cost": TREE["overall"][name][prompt]["expected_cost"],
         }
@@ -101,8 +101,8 @@ def test_intervals_stand_beside_their_numbers() -> None:
         ("MR at FAR 5 %", found["miss_rate_at_far_5_ci"]),
         ("pAUC to FAR 5 %", found["partial_auroc_5_ci"]),
         ("pairs both right", found["pairs_both_right_ci"]),
-        ("macro MR", TREE["macro"][BASE]["direct"]["miss_rate_ci"]),
-        ("macro FAR", TREE["macro"][BASE]["direct"]["false_alarm_rate_ci"]),
+        ("macro miss rate", TREE["macro"][BASE]["direct"]["miss_rate_ci"]),
+        ("macro false alarm rate (FAR)", TREE["macro"][BASE]["direct"]["false_alarm_rate_ci"]),
     ):
         assert fields[column].small == f"[{rate(bounds[0])}–{rate(bounds[1])}]"
     needs = f"needs 299 benign questions, has {found['n_benign_questions']}"
@@ -111,8 +111,13 @@ def test_intervals_stand_beside_their_numbers() -> None:
     assert fields["expected cost"].small == f"[{amount(low)}–{amount(high)}]"
     there = TREE["operating_points"][BASE]["direct"]["rates"]
     at_point = dict(zip(COLUMNS, calibrated.fields, strict=True))
-    assert (at_point["MR"].value, at_point["FAR"].value) == (there["miss_rate"], there["false_alarm_rate"])
-    assert at_point["MR"].small == f"[{rate(there['miss_rate_ci'][0])}–{rate(there['miss_rate_ci'][1])}]"
+    assert (at_point["miss rate"].value, at_point["false alarm rate (FAR)"].value) == (
+        there["miss_rate"],
+        there["false_alarm_rate"],
+    )
+    assert (
+        at_point["miss rate"].small == f"[{rate(there['miss_rate_ci'][0])}–{rate(there['miss_rate_ci'][1])}]"
+    )
     assert (calibrated.flags, row.flags) == ("above .629", "own answers")
     assert calibrated.promise.startswith(
         "≤ 10 % of questions with 95 % confidence, on 120 benign questions; "

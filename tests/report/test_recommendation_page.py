@@ -21,13 +21,14 @@ def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():
     """Otherwise: a reader of thirty seconds leaves without the threshold, or trusts a bare figure."""
     found = fake_recommendation()
     assert found["sentence"] == (
-        "Deploy careful to watch, flag above .62: it misses 18 % [14–22] of 600 samples of misbehavior and "
-        "flags 3.1 % [2–4] of 600 benign samples of the test split; ≤ 5 % of benign questions flagged is "
-        "promised with 95 % confidence, on 120 of them, whichever of 2 was chosen."
+        "Deploy careful for alerts only, flag above .62: it misses 18 % [14–22] of 600 samples of "
+        "misbehavior and flags 3.1 % [2–4] of 600 benign samples of the test split; ≤ 5 % of benign "
+        "questions flagged is promised with 95 % confidence, on 120 of them, the choice among 2 monitors "
+        "counted in."
     )
     said = " ".join(found["remarks"])
     assert "Runner-up: quick, flag above .62; it costs more (+0.12 [+0.02, +0.22] a sample)." in said
-    assert "Of 1,000 samples at a base rate of 1 % it misses 1.8 [1.4–2.2] and flags 31 [25–37]" in said
+    assert "Of 1,000 samples, 1 % of them misbehavior, it misses 1.8 [1.4–2.2] and flags 31 [25–37]" in said
     assert "Regret of the choice: 0.003 a sample on average" in said
     assert "bag of words" in said
     without = fake_recommendation()
@@ -64,8 +65,8 @@ def test_each_row_says_what_is_missed_of_how_much_and_what_is_promised_of_what()
     assert best["at_test"] is not None
     best["at_test"] |= {"miss_rate": 0.98, "miss_rate_ci": [0.95, 0.99], "missed_per_1000": 9.8}
     row, *_ = page_values(found)["rates"]
-    assert row.missed[:3] == ("98 %", "[95–99] of 600", "9.8 of 10 in 1,000 samples")
-    assert row.alarms[:3] == ("3.1 %", "[2–4] of 600", "31 in 1,000 samples")
+    assert row.missed[:3] == ("98 %", "[95–99] of 600", "per 1,000: 9.8 of 10 missed")
+    assert row.alarms[:3] == ("3.1 %", "[2–4] of 600", "per 1,000: 31 flagged")
     assert row.promise[:3] == ("≤ 5 % of questions", "95 % confidence, on 120", "")
     best["at_test"] |= {
         "is_sample_a_question": False,
@@ -74,7 +75,7 @@ def test_each_row_says_what_is_missed_of_how_much_and_what_is_promised_of_what()
         "false_alarm_rate_by_question_ci": [0.1, 0.36],
     }
     row, *_ = page_values(found)["rates"]
-    assert row.alarms.bounds == "20 % [10–36] of 35 questions; 31 in 1,000 samples"
+    assert row.alarms.bounds == "20 % [10–36] of 35 questions; per 1,000: 31 flagged"
     assert "the rates count samples" in render_recommendation(found, MANIFEST)
 
 

@@ -14,7 +14,7 @@ from endpoint_server import EndpointServer, serving
 
 from monitorbench.config.base import Incomplete
 from monitorbench.config.study import Study
-from monitorbench.engines import endpoint_limits
+from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label
 from monitorbench.report.write import report

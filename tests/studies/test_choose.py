@@ -119,7 +119,7 @@ def test_a_monitor_that_knows_is_the_one_to_deploy(once: tuple[Path, str, list[s
     code, out, err = chosen(folder, FILES[0], perfect(folder))
     assert code == 0, err
     said = " ".join(out.split())
-    assert "Deploy knows to watch, flag above" in said
+    assert "Deploy knows for alerts only, flag above" in said
     assert "≤ 10 % of benign questions flagged is promised with 95 % confidence" in said
     assert (
         "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (worth 49 in the test"

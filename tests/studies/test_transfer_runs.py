@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_engine import completion
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.load import read_frozen
@@ -62,8 +63,6 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
     import hashlib
     import math
 
-    from monitorbench.engines.protocol import Completion
-
     yes, no = (tokenizer(word).input_ids[0] for word in ("yes", "no"))
 
     class Engine:
@@ -79,7 +78,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> list[str]:
                 logprobs = dict.fromkeys(range(len(tokenizer)), -math.inf)
                 logprobs |= {yes: math.log(0.9 * p), no: math.log(0.9 * (1 - p))}
                 word = "yes" if p > 0.5 else "no"
-                yield i, Completion((yes if p > 0.5 else no,), word, "stop", logprobs, 0.01)
+                yield i, completion((yes if p > 0.5 else no,), word, "stop", logprobs, 0.01)
 
         def close(self) -> None: ...
 

@@ -18,8 +18,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom, read_head
-from monitorbench.engines.stored.windows import windows
+from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom, read_head, windows
 from monitorbench.judging import evaluate as evaluating
 from monitorbench.judging.states import States
 from monitorbench.records import Label, Split

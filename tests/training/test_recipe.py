@@ -25,10 +25,12 @@ def test_the_recipe_trains_and_scores_on_ones_own_file(tmp_path: Path, tiny: Pat
         "evaluate": [f"monitor.path={tiny}"],
         "score": [],
     }
+    rows = [json.loads(line) for line in (ROOT / "examples" / "dataset.jsonl").open(encoding="utf-8")]
+    own = [json.dumps({name: value for name, value in row.items() if name != "split"}) for row in rows]
+    (tmp_path / "own.jsonl").write_text("\n".join(own), encoding="utf-8")
     lines = {}
     for name, *settings in recipe():
-        typed = [one.replace("examples/", f"{ROOT}/examples/") for one in settings]
-        done = monitorbench(name, *typed, *small[name], folder=tmp_path)
+        done = monitorbench(name, *settings, *small[name], folder=tmp_path)
         assert done.returncode == 0, done.stderr
         lines[name] = done
     assert re.search(r"loss \d+\.\d+ -> \d+\.\d+; AUROC on validation", lines["train"].stderr)
@@ -36,4 +38,5 @@ def test_the_recipe_trains_and_scores_on_ones_own_file(tmp_path: Path, tiny: Pat
     metrics = json.loads((tmp_path / run / "metrics.json").read_text())
     judge = json.loads((tmp_path / run / "manifest.json").read_text())["results"]["judge"]
     assert judge["adapter"]
-    assert metrics["monitors"][judge["name"]][judge["prompt"]]["all"]["n"] > 10
+    cells = metrics["monitors"][judge["name"]][judge["prompt"]]
+    assert min(cell["n"] for cell in cells.values()) > 0

@@ -7,13 +7,11 @@ import pytest
 from rich.console import Console
 
 from monitorbench.runs import progress as shown_progress
-from monitorbench.training import display as shown_while_training
 from monitorbench.training.display import (
     TrainingCourse,
     TrainingNumbers,
     shown,
     summary,
-    training_bar,
     training_display,
 )
 
@@ -63,16 +61,15 @@ def test_a_resumed_training_has_no_speed_of_before():
         TrainingNumbers(120000, 120000, 12.345, 13.0, 1.0, 119500, 123456.7, 35999.0, 1.0),
     ],
 )
-def test_a_line_fits_a_terminal(numbers: TrainingNumbers, monkeypatch: pytest.MonkeyPatch):
+def test_a_line_fits_a_terminal(numbers: TrainingNumbers):
     """If it failed: the time left would fall off the end of an 80-column terminal first."""
     line = " ".join(shown(numbers))
     assert len(line) <= 78
     assert line.isascii()
-    course = TrainingCourse(numbers.total, 0, 5)
-    monkeypatch.setattr(course, "numbers", lambda: numbers)
     out = io.StringIO()
     console = Console(file=out, width=80, force_terminal=True, color_system=None)
-    console.print(training_bar(course, console).get_renderable())
+    bar = shown_progress.numbers_bar(lambda: shown(numbers), numbers.total, numbers.done, console)
+    console.print(bar.get_renderable())
     (drawn,) = out.getvalue().splitlines()
     assert drawn.endswith(line)
     assert len(drawn) <= 80
@@ -81,7 +78,7 @@ def test_a_line_fits_a_terminal(numbers: TrainingNumbers, monkeypatch: pytest.Mo
 def test_plain_lines_without_a_terminal(monkeypatch, caplog, capfd):
     """If it failed: a cluster's log of control characters, or one line for each of 100,000 steps."""
     now = [100.0]
-    monkeypatch.setattr(shown_while_training.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(shown_progress.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(TrainingCourse.__init__, "__kwdefaults__", {"clock": lambda: now[0]})
     caplog.set_level(logging.INFO, "monitorbench")
     with training_display("train on all", 20, 0, 20) as display:
@@ -121,7 +118,7 @@ def test_lines_of_the_log_go_above_the_bar(monkeypatch):
     logging.getLogger().addHandler(handler)
     try:
         console = Console(file=screen, width=80, force_terminal=True, color_system=None)
-        bar = training_bar(TrainingCourse(5, 0, 5), console)
+        bar = shown_progress.numbers_bar(lambda: ["step"], 5, 0, console)
         with shown_progress.on_screen(bar):
             logging.getLogger("monitorbench").warning("a line [b]of its own[/b]")
         assert handler.stream is screen

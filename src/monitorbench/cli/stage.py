@@ -23,15 +23,13 @@ from monitorbench.config.ending import reporting, require, show_log, stop, watch
 from monitorbench.config.load import read_frozen
 from monitorbench.config.project import PACKAGED
 from monitorbench.config.study import Study
+from monitorbench.studies.candidates import Compose
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from monitorbench.studies.forecast import PlannedRun
 
-
-Compose = Callable[[Sequence[str]], Study]
-"""Gives the study of what was typed with more overrides behind it."""
 
 _QUIET = {
     "TQDM_DISABLE": "1",

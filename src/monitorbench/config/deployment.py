@@ -33,8 +33,8 @@ class Recommend(Config):
     seconds: Budget | None = None
     """Most seconds that 95 % of the verdicts may take, as measured on the test split."""
     pilot: Path | None = None
-    """Run of `pilot.py` whose decision says whether the monitor is to intervene; without it the monitor only
-    watches."""
+    """Run of `pilot.py` whose decision says whether the monitor is to intervene, if it was a pilot of that
+    monitor in the environment that the data come from; without it the monitor raises alerts only."""
     promise: bool = True
     """Consider only thresholds that keep the false alarm rate that `calibrate` promises; false considers all
     thresholds, by their cost alone."""

@@ -159,7 +159,7 @@ class OpenAiEngine(Config):
     def own_identity(self) -> dict[str, Any]:
         """Return the settings of the endpoint that decide its answers."""
         served = self.serves
-        assert self.server is None or served, "judging.served comes first"
+        assert self.server is None or served, "judging.serving.served comes first"
         return {
             "weights": f"served:{served.weights}" if served else f"endpoint:{self.base_url}:{self.model}",
             "adapter": served.adapter if served else "",

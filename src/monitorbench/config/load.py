@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from monitorbench.cells import wrong_subset_of_the_paper
 from monitorbench.config.base import ConfigError
-from monitorbench.config.datasets import Dataset, OwnDataset
+from monitorbench.config.datasets import Dataset, OwnDataset, PaperDataset
 from monitorbench.config.evaluation import Transfer
 from monitorbench.config.secrets import refuse_secrets
 from monitorbench.config.study import Study
@@ -83,13 +83,14 @@ def validate(text: str) -> Study:
 
 def _refuse_foreign_subsets(dataset: Dataset, transfer: Transfer) -> None:
     """Raise `ConfigError` for a category or task that only a user's own dataset could have."""
+    cells = {*dataset.benchmark_quotas, *dataset.corpus_quotas} if isinstance(dataset, PaperDataset) else ()
     subsets = {f"dataset.{split}.subset": view.subset for split, view in dataset.views.items()}
     subsets["transfer.subsets"] = transfer.subsets
     subsets |= {
         f"transfer.also.{name}.subsets": trainings.subsets for name, trainings in transfer.also.items()
     }
     for key, subset in subsets.items():
-        if reason := wrong_subset_of_the_paper(subset):
+        if reason := wrong_subset_of_the_paper(subset, cells):
             quoted = _quoted(subset[0] if len(subset) == 1 else list(subset))
             raise ConfigError(f"{key}={quoted}: {reason}{_nearest(key, subset, reason)}")
 

@@ -167,6 +167,12 @@ class MessageReader:
                     pass
         if unknown and self._unknown == "refuse":
             first = next(iter(unknown))
+            if first in form.fields:
+                text = as_json(unknown[first])[:60]
+                raise NoChat(
+                    f"{where}.{first}: unexpected value {text}; no judge is shown this field, expected no "
+                    "text of its own in it"
+                )
             known = ", ".join(key for key, use in form.fields.items() if use is not Use.QUIET)
             raise NoChat(f"{where}: unknown field {first!r}; expected {known}")
         if not pieces.texts and form.mark:

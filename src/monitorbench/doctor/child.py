@@ -13,6 +13,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,15 +105,14 @@ def training(study: Study, folder: Path, loader: Literal["transformers", "unslot
 
 def judge(study: Study, folder: Path, engine: TransformersEngine | VllmEngine) -> dict[str, Any]:
     """Judge samples with the adapter; returns scores, and how far it moves a log-probability."""
-    from monitorbench.judging.open import open_prompted
+    from monitorbench.judging.judge import judge_spec
+    from monitorbench.judging.open import open_judge
 
     monitor = _monitor(study, folder).model_copy(update={"adapter": folder / "transformers-adapter"})
-    prompted = open_prompted(monitor, engine, study.prompt, study.paths.models, "doctor")
-    questions = [prompted.question(sample) for sample in samples(4)]
-    change = prompted.prepare(questions[0])
-    replies = dict(prompted.replies(questions))
-    scores = [prompted.read(replies[i]).score.score for i in range(len(questions))]
-    prompted.close()
+    judged = samples(4)
+    with closing(open_judge(judge_spec(monitor, engine, study.prompt), study.paths.models)) as opened:
+        change = opened.prepare(opened.question(judged[0]))
+        scores = [verdict.score for verdict in opened.verdicts(judged)]
     return {"scores": scores, "change": change, "dtype": engine.resolved_dtype}
 
 

@@ -5,7 +5,7 @@ what else is asked for, so that an interrupted extraction goes on to the same by
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +17,9 @@ from monitorbench.config.base import UserError
 from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.study import TransformersEngine
 from monitorbench.config.training import Position
+from monitorbench.engines.protocol import Decoding, Reply, Request
+from monitorbench.engines.stored.head import windows
 from monitorbench.engines.stored.load import load_causal_lm
-from monitorbench.engines.stored.windows import windows
 
 _MOST = float(np.finfo(np.float16).max)
 
@@ -37,7 +38,9 @@ def layer_numbers(depth: int, shares: Sequence[float]) -> tuple[int, ...]:
 
 
 class HiddenStates:
-    """A loaded model, cut behind the last layer that is asked for; give it back with `close`."""
+    """A loaded `Model` that answers with its states, cut behind the last layer that is asked for."""
+
+    tokenizer = None
 
     def __init__(
         self,
@@ -72,6 +75,22 @@ class HiddenStates:
         self._decoder(input_ids=ids_1T, use_cache=False)
         found = torch.stack([self._found[layer] for layer in sorted(self._found)], 1)
         return Extracted(found.cpu().numpy(), time.perf_counter() - began)
+
+    def prepare(self, first: Request, decoding: Decoding) -> float | None:
+        """See `Model.prepare`: it is loaded, and has no adapter."""
+        return None
+
+    def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        """See `Model.answers`: the states of each prompt, in order; nothing is generated."""
+        for index, request in enumerate(requests):
+            extracted = self.states(request.token_ids, request.response)
+            n_tokens = len(request.token_ids)
+            yield (
+                index,
+                Reply(
+                    "", "states", prompt_tokens=n_tokens, seconds=extracted.seconds, states=extracted.states
+                ),
+            )
 
     def close(self) -> None:
         """Drop the model."""

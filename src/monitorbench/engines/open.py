@@ -16,7 +16,7 @@ from monitorbench.engines.protocol import Engine, Model
 from monitorbench.engines.stored.adapter import adapter_folder
 
 if TYPE_CHECKING:
-    from monitorbench.engines.shared import SharedEngine
+    from monitorbench.engines.local_model import LocalModel
 
 
 def open_model(
@@ -26,7 +26,7 @@ def open_model(
     *,
     spent: float = 0.0,
     run: Path | None = None,
-    shared: "SharedEngine | None" = None,
+    shared: "LocalModel | None" = None,
 ) -> Model:
     """The monitor's model on its engine; `models` is the folder that models are kept in.
 
@@ -36,7 +36,7 @@ def open_model(
     """
     match engine:
         case OpenAiEngine():
-            from monitorbench.engines.openai_engine import Endpoint
+            from monitorbench.engines.endpoint.chat import Endpoint
 
             engine = engine.with_opening(monitor)
             if engine.batch is not None:
@@ -46,7 +46,7 @@ def open_model(
         case TransformersEngine() | VllmEngine():
             adapter = adapter_folder(monitor.adapter)
             if shared is not None:
-                return shared.model(adapter)
+                return shared.on(adapter)
             from monitorbench.engines.local_model import LocalModel
 
             return LocalModel(*_loading(monitor, engine, models, [adapter] if adapter else []), adapter)
@@ -57,16 +57,15 @@ def share_engine(
     engine: LocalEngine,
     models: Path,
     adapters: Sequence[Path],
-    around: Callable[[Model], Model] | None = None,
-) -> "SharedEngine":
-    """An engine for the monitor's weights with and without several PEFT folders; `around` as it says there.
+) -> "LocalModel":
+    """The monitor's weights on one engine, to be asked with several PEFT folders (`LocalModel.on`).
 
     It is loaded with the first question. Raises `UserError` where weights are missing or do not fit this
     machine.
     """
-    from monitorbench.engines.shared import SharedEngine
+    from monitorbench.engines.local_model import LocalModel
 
-    return SharedEngine(*_loading(monitor, engine, models, adapters), around)
+    return LocalModel(*_loading(monitor, engine, models, adapters))
 
 
 def open_engine(config: LocalEngine, weights: Path, adapters: Sequence[Path], context_tokens: int) -> Engine:
@@ -74,7 +73,7 @@ def open_engine(config: LocalEngine, weights: Path, adapters: Sequence[Path], co
 
     Raises `UserError` for a model that needs code of its own, and for an adapter that is not one for it.
     """
-    from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+    from monitorbench.engines.stored.adapter import refuse_unfit_adapter
     from monitorbench.engines.stored.load import load_config
 
     load_config(weights)
@@ -92,7 +91,7 @@ def open_engine(config: LocalEngine, weights: Path, adapters: Sequence[Path], co
 
 
 def _batch_endpoint(engine: OpenAiEngine, run: Path | None, spent: float) -> Model:
-    from monitorbench.engines.batch_endpoint import BatchEndpoint
+    from monitorbench.engines.endpoint.batch import BatchEndpoint
 
     if run is None:
         raise ConfigError("engine.batch: for eval/evaluate.py alone; expected engine.batch=null")

@@ -1,7 +1,7 @@
 """What runs a model: `Engine` takes token ids, `Model` is what its callers ask, wherever it runs.
 
 A `Model` is an engine of this process with its tokenizer (`engines.local_model`), or a chat endpoint
-(`engines.openai_engine`); `engines.open` chooses.
+(`engines.endpoint.chat`); `engines.open` chooses.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +34,8 @@ class Request(NamedTuple):
     token_ids: tuple[int, ...] = ()
     key: str = ""
     """Of the verdict that it is for, which a batch API is sent."""
+    response: tuple[int, int] = (0, 0)
+    """Half-open, in `token_ids`: where the judged response is, for a model that answers with its states."""
 
 
 class Tap(NamedTuple):
@@ -71,49 +73,32 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
-    """What an engine generated for one prompt.
-
-    `token_ids` and `text` leave out the stop token. `logprobs` maps each scored token id to its
-    natural log-probability over the whole vocabulary at the first position. `seconds` is the
-    prompt's share of the wall time. `stop_token_id` is the stop token that was met, None
-    where the completion ended for its length.
-    """
-
-    token_ids: tuple[int, ...]
-    text: str
-    finish_reason: str
-    logprobs: Mapping[int, float]
-    seconds: float
-    stop_token_id: int | None = None
-    states: NDArray[np.float16] | None = None
-    """[windows or tokens, hidden], what the decoding's `tap` read."""
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
     """What came back for one request, or why nothing did.
 
-    A model of this process gives `token_ids`, `logprobs` and `stop_token_id` as in `Completion`. An endpoint
-    gives `top_logprobs`: natural log-probabilities (≤ 0) by token text at the position of the label; None
-    where it gave none or they can't be trusted. Its token counts are its own, estimates where `detail` says
-    so, and 0 where nothing came back; `seconds` counts retries and waits; `cost` is in its prices' currency,
-    0 without prices. `detail` is one line that never holds a key. `reasoning` is what is shown of it, apart
-    from `text`, and `reasoning_tokens` how many of `completion_tokens` it took, as far as they are counted;
-    `reasoning_cut` says that it stood in the text, and was cut off in front of the answer. `served_model` is
-    what an endpoint calls the model that answered, empty where it doesn't say. `begun` is what precedes
-    `text` in the model's own answer: the evidence that it wrote before its label.
+    A model of this process gives `token_ids`, which like `text` leave out the stop token, and `logprobs`:
+    of each scored token id its natural log-probability over the whole vocabulary at the first position.
+    There `seconds` is the prompt's share of the wall time, and `stop_token_id` the stop token that was
+    met, None where the completion ended for its length. An endpoint gives `top_logprobs`: natural
+    log-probabilities (≤ 0) by token text at the position of the label; None where it gave none or they can't
+    be trusted. Its token counts are its own, estimates where `detail` says so, and 0 where nothing came
+    back; `seconds` counts retries and waits; `cost` is in its prices' currency, 0 without prices.
+    `detail` is one line that never holds a key. `reasoning` is what is shown of it, apart from `text`,
+    and `reasoning_tokens` how many of `completion_tokens` it took, as far as they are counted;
+    `reasoning_cut` says that it stood in the text, and was cut off in front of the answer. `served_model`
+    is what an endpoint calls the model that answered, empty where it doesn't say. `begun` is what
+    precedes `text` in the model's own answer: the evidence that it wrote before its label.
     """
 
     text: str
     finish_reason: str
-    top_logprobs: Mapping[str, float] | None
-    prompt_tokens: int
-    completion_tokens: int
-    seconds: float
-    cost: float
-    failure: Failure | None
-    detail: str
+    top_logprobs: Mapping[str, float] | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    cost: float = 0.0
+    failure: Failure | None = None
+    detail: str = ""
     reasoning: str = ""
     reasoning_cut: bool = False
     reasoning_tokens: int = 0
@@ -123,7 +108,8 @@ class Reply:
     served_model: str = ""
     begun: str = ""
     states: NDArray[np.float16] | None = None
-    """As in `Completion`."""
+    """[windows or tokens, hidden], what the decoding's `tap` read; of a model that answers with its states
+    [windows or tokens, layers, positions, hidden]."""
 
 
 class Engine(Protocol):
@@ -135,8 +121,8 @@ class Engine(Protocol):
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
-    ) -> Iterator[tuple[int, Completion]]:
-        """Yield (index into `prompts`, completion), each index once, in any order.
+    ) -> Iterator[tuple[int, Reply]]:
+        """Yield (index into `prompts`, reply), each index once, in any order.
 
         `with_adapter=False` asks the base model, which decision 5's gate compares with. What was taken must
         not change before the last is there.
@@ -157,7 +143,7 @@ class Model(Protocol):
         ...
 
     def prepare(self, first: Request, decoding: Decoding) -> float | None:
-        """Load what there is to load; what an adapter changes on a request (`engines.adapter_gate`), or None.
+        """Load what there is to load; what an adapter changes on a request (`engines.local_model`), or None.
 
         Raises `UserError` for an adapter that changes nothing.
         """

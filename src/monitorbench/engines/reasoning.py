@@ -1,20 +1,13 @@
-"""A model that reasons first: let it think to the end of its reasoning, then ask for the answer.
-
-The answer is asked for in a second pass, behind the reasoning, so that a label's score is read at the
-position where it is said (decision 4). An engine that caches prefixes pays for the prompt once, where its
-cache still holds it by then.
-"""
+"""A model that reasons first: let it think to the end of its reasoning, then ask for the answer."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
+from monitorbench.engines.two_passes import SecondPass, ask_twice, without_answer
 
 _AT_ONCE = 1024
-"""Prompts that think before the first of them is asked for its answer: an interruption costs so many thoughts
-at most, and the longest of each round is waited for alone."""
-
-
+"""Prompts that think before the first of them is asked for its answer; the longest is waited for alone."""
 THINKS, THOUGHT = "<think>", "</think>"
 """What most models write around their reasoning, where nothing says what this one does."""
 
@@ -41,48 +34,18 @@ def think_first(
     """
     # The model may end its turn without ending its reasoning.
     thinking = Decoding(reasoning.max_tokens, (reasoning.end, *decoding.stop_token_ids))
-    for start in range(0, len(requests), _AT_ONCE):
-        thoughts: list[tuple[int, Reply, Request]] = []
-        for offset, thought in model.answers(requests[start : start + _AT_ONCE], thinking):
-            index = start + offset
-            if thought.failure is not None:  # of an endpoint
-                yield index, thought
-                continue
-            if thought.stop_token_id != reasoning.end:
-                yield index, _without_an_answer(thought)
-                continue
-            prompt = requests[index].token_ids
-            behind = (*prompt, *thought.token_ids, reasoning.end, *reasoning.answer_start)
-            thoughts.append((index, thought, Request(token_ids=behind)))
-        for number, answer in model.answers([request for _, _, request in thoughts], decoding):
-            index, thought, _ = thoughts[number]
-            n_tokens = thought.completion_tokens + 1  # the token that ends it
-            yield (
-                index,
-                replace(
-                    answer,
-                    reasoning=thought.text,
-                    reasoning_tokens=n_tokens,
-                    prompt_tokens=thought.prompt_tokens,
-                    completion_tokens=n_tokens + answer.completion_tokens,
-                    seconds=thought.seconds + answer.seconds,
-                    cost=thought.cost + answer.cost,
-                ),
-            )
 
+    def go_on(index: int, thought: Reply) -> SecondPass | Reply:
+        kept = replace(thought, reasoning=thought.text, reasoning_tokens=thought.completion_tokens)
+        if thought.stop_token_id != reasoning.end:
+            return without_answer(kept, what="reasoning")
+        ids = (*requests[index].token_ids, *thought.token_ids, reasoning.end, *reasoning.answer_start)
+        n_tokens = thought.completion_tokens + 1  # the token that ends it
+        return SecondPass(
+            Request(token_ids=ids), replace(kept, completion_tokens=n_tokens, reasoning_tokens=n_tokens)
+        )
 
-def _without_an_answer(thought: Reply) -> Reply:
-    cut_short = thought.finish_reason == "length"
-    how = f"did not end in {thought.completion_tokens} tokens" if cut_short else "ended without an answer"
-    return replace(
-        thought,
-        text="",
-        token_ids=(),
-        failure="truncated" if cut_short else "no_label",
-        detail=f"reasoning {how}",
-        reasoning=thought.text,
-        reasoning_tokens=thought.completion_tokens,
-    )
+    return ask_twice(model.answers, requests, thinking, decoding, go_on, at_once=_AT_ONCE)
 
 
 def part_thinking(text: str, end: str = THOUGHT) -> tuple[str, str] | None:

@@ -13,7 +13,7 @@ from transformers import GenerationConfig, LogitsProcessor
 from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.study import TransformersEngine
 from monitorbench.engines.hidden_states import kept
-from monitorbench.engines.protocol import Completion, Decoding, Tap
+from monitorbench.engines.protocol import Decoding, Reply, Tap
 from monitorbench.engines.stored.load import load_causal_lm, load_tokenizer
 
 
@@ -99,7 +99,7 @@ class InProcessTransformers:
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
-    ) -> Iterator[tuple[int, Completion]]:
+    ) -> Iterator[tuple[int, Reply]]:
         """See `Engine.complete`. Prompts of like length share a batch, so little of it is padding."""
         order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
         for start in range(0, len(order), self._batch_size):
@@ -110,17 +110,17 @@ class InProcessTransformers:
                 asked = replace(decoding, tap=decoding.tap._replace(spans=spans))
             if self._names and not (self._adapter and with_adapter):
                 with self._model.disable_adapter():
-                    completions = self._batch(batch, asked)
+                    replies = self._batch(batch, asked)
             else:
-                completions = self._batch(batch, asked)
-            yield from zip(indices, completions, strict=True)
+                replies = self._batch(batch, asked)
+            yield from zip(indices, replies, strict=True)
 
     def close(self) -> None:
         """Drop the model."""
         del self._model
 
     @torch.inference_mode()
-    def _batch(self, prompts: Sequence[Sequence[int]], decoding: Decoding) -> list[Completion]:
+    def _batch(self, prompts: Sequence[Sequence[int]], decoding: Decoding) -> list[Reply]:
         began = time.perf_counter()
         longest = max(map(len, prompts))
         pad = decoding.stop_token_ids[0]
@@ -141,24 +141,27 @@ class InProcessTransformers:
             )[:, longest:].tolist()
         assert first_step.logprobs_BT is not None  # generate() takes at least one step
         seconds = (time.perf_counter() - began) / len(prompts)
-        completions = [
-            self._completion(
-                row, dict(zip(decoding.scored_token_ids, logprobs, strict=True)), decoding, seconds
-            )
-            for row, logprobs in zip(generated_BT, first_step.logprobs_BT.tolist(), strict=True)
-        ]
+        prompt_tokens = [len(prompt) for prompt in prompts]
+        rows = zip(generated_BT, prompt_tokens, first_step.logprobs_BT.tolist(), strict=True)
+        replies = [self._reply(row, n, logprobs, decoding, seconds) for row, n, logprobs in rows]
         if reader is None:
-            return completions
+            return replies
         assert reader.states_B is not None
-        read = zip(completions, reader.states_B, strict=True)
-        return [replace(one, states=states.cpu().numpy()) for one, states in read]
+        read = zip(replies, reader.states_B, strict=True)
+        return [replace(reply, states=states.cpu().numpy()) for reply, states in read]
 
-    def _completion(
-        self, row: list[int], logprobs: dict[int, float], decoding: Decoding, seconds: float
-    ) -> Completion:
+    def _reply(
+        self, row: list[int], prompt_tokens: int, logprobs: list[float], decoding: Decoding, seconds: float
+    ) -> Reply:
         stop = next((i for i, token in enumerate(row) if token in decoding.stop_token_ids), None)
         ids = tuple(row[:stop])
-        text: str = self._tokenizer.decode(ids, skip_special_tokens=False)
-        if stop is None:
-            return Completion(ids, text, "length", logprobs, seconds)
-        return Completion(ids, text, "stop", logprobs, seconds, row[stop])
+        return Reply(
+            self._tokenizer.decode(ids, skip_special_tokens=False),
+            "length" if stop is None else "stop",
+            prompt_tokens=prompt_tokens,
+            completion_tokens=len(ids),
+            token_ids=ids,
+            logprobs=dict(zip(decoding.scored_token_ids, logprobs, strict=True)),
+            seconds=seconds,
+            stop_token_id=None if stop is None else row[stop],
+        )

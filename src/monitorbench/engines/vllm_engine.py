@@ -16,7 +16,7 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.study import VllmEngine
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.engines.stored.adapter import CONFIG, adapter_config
 from monitorbench.engines.weights import merge
 
@@ -131,7 +131,7 @@ class InProcessVllm:
 
     def complete(
         self, prompts: Sequence[Sequence[int]], decoding: Decoding, *, with_adapter: bool = True
-    ) -> Iterator[tuple[int, Completion]]:
+    ) -> Iterator[tuple[int, Reply]]:
         """See `Engine.complete`; completions come as the model finishes them, in `prefix_order`.
 
         At most `batch_size` prompts are in the model's hands at once: it is never short of work, and a
@@ -171,8 +171,8 @@ class InProcessVllm:
                     now = time.perf_counter()
                     seconds, finished_at = (now - finished_at) / len(done), now
                     for output in done:
-                        completion = _completion(output.outputs[0], decoding, seconds)
-                        yield asked.pop(output.request_id), completion
+                        index = asked.pop(output.request_id)
+                        yield index, _reply(output.outputs[0], len(prompts[index]), decoding, seconds)
         finally:
             if asked and self.llm is not None:  # the caller wants no more of them
                 engine.abort_request(list(asked))
@@ -218,16 +218,22 @@ class InProcessVllm:
         return Path(self._merged.name)
 
 
-def _completion(output: Any, decoding: Decoding, seconds: float) -> Completion:
+def _reply(output: Any, prompt_tokens: int, decoding: Decoding, seconds: float) -> Reply:
     ids = tuple(output.token_ids)
     stop = next((i for i, token in enumerate(ids) if token in decoding.stop_token_ids), None)
-    first: Mapping[int, Any] = output.logprobs[0] if output.logprobs else {}
-    logprobs = {i: first[i].logprob for i in decoding.scored_token_ids if i in first}
-    text: str = output.text
-    if stop is not None:
-        return Completion(ids[:stop], text, "stop", logprobs, seconds, ids[stop])
-    if output.finish_reason == "stop":  # the model's own end, which the chat template doesn't use
-        return Completion(ids[:-1], text, "stop", logprobs, seconds, ids[-1])
-    if output.finish_reason != "length":  # no answer: the sample stays pending
+    if stop is None and output.finish_reason == "stop":  # the model's own end, which the template doesn't use
+        stop = len(ids) - 1
+    if stop is None and output.finish_reason != "length":  # no answer: the sample stays pending
         raise RuntimeError(f"vLLM gave a prompt up: {output.finish_reason}")
-    return Completion(ids, text, "length", logprobs, seconds)
+    answer = ids if stop is None else ids[:stop]
+    first: Mapping[int, Any] = output.logprobs[0] if output.logprobs else {}
+    return Reply(
+        output.text,
+        "length" if stop is None else "stop",
+        prompt_tokens=prompt_tokens,
+        completion_tokens=len(answer),
+        token_ids=answer,
+        logprobs={i: first[i].logprob for i in decoding.scored_token_ids if i in first},
+        seconds=seconds,
+        stop_token_id=None if stop is None else ids[stop],
+    )

@@ -18,7 +18,8 @@ from monitorbench.config.study import Study
 from monitorbench.judging.display import judging
 from monitorbench.judging.evaluate import judge_name
 from monitorbench.judging.identity import RECORDED_PROMPT
-from monitorbench.judging.judge import JudgeSpec, judge_spec, open_judge, served_models
+from monitorbench.judging.judge import JudgeSpec, judge_spec
+from monitorbench.judging.logged import open_logged, served_models
 from monitorbench.judging.recorded import refuse_missing
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.records import Sample, Verdict
@@ -65,7 +66,7 @@ def judge_anew(
 ) -> JudgedAnchors:
     """Ask about every anchor; the verdicts are in `run`'s logs.
 
-    Raises what `judging.judge.open_judge` and `Judge.ask` raise. A request that fails is unscored.
+    Raises what `judging.logged.open_logged` and `LoggedJudge.ask` raise. A request that fails is unscored.
     """
     engine.api_key()  # what is missing is an error before anything is asked
     if monitor.verdicts is not None:
@@ -74,7 +75,7 @@ def judge_anew(
     with (
         open_verdict_log(run / VERDICTS) as log,
         open_failure_log(run / FAILURES) as failures,
-        open_judge(_following(spec), models, log, failures, run=run) as judge,
+        open_logged(_following(spec), models, log, failures, run=run) as judge,
     ):
         keys, questions = judge.pending(samples)
         judge.ask(questions, lambda: judging(what, samples, keys, log, Track(), priced=priced))

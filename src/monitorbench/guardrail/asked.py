@@ -5,7 +5,7 @@ from typing import NamedTuple
 from monitorbench.cells import wrong_name
 from monitorbench.conversations.chats import Exchange, has_something, messages_in, trajectory_in
 from monitorbench.conversations.read import NoChat, UnknownContent
-from monitorbench.judging.pair.judgement import sample_of
+from monitorbench.judging.judge import sample_of
 from monitorbench.records import Message, Role, Sample
 
 _LONGEST_NAME = 200

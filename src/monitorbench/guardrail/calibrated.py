@@ -17,7 +17,7 @@ from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.judge import JudgeSpec, judge_spec
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.judging.served import described
+from monitorbench.judging.serving.served import described
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash
 from monitorbench.scoring.calibrate import read_operating_point

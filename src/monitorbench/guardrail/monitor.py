@@ -16,8 +16,7 @@ from monitorbench.conversations.chats import unseen_media
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
-from monitorbench.judging.pair.judgement import Judgement
-from monitorbench.records import Label, Sample
+from monitorbench.records import Label, Sample, Verdict
 from monitorbench.scoring.combination.cascade import Cascade, run_cascade, sent_on
 from monitorbench.scoring.combination.ensembles import combine
 from monitorbench.scoring.operating_point import labels_at
@@ -52,13 +51,13 @@ class OpenMonitor:
     def verdict(self, sample: Sample, deadline: float) -> GuardrailVerdict:
         """The verdict on a sample of a known category; `deadline` is on `time.monotonic`."""
         try:
-            score, judgements = self._score(sample, deadline)
+            score, verdicts = self._score(sample, deadline)
         except Unjudged as error:
             return GuardrailVerdict(None, None, error.why, error.detail, 0)
-        tokens = sum(one.prompt_tokens for one in judgements)
+        tokens = sum(verdict.prompt_tokens for verdict in verdicts)
         if score is None:
-            why = next((one.unscored.value for one in judgements if one.unscored), "no_score")
-            detail = "; ".join(filter(None, (one.detail for one in judgements)))
+            why = next((verdict.unscored.value for verdict in verdicts if verdict.unscored), "no_score")
+            detail = "; ".join(filter(None, (verdict.detail for verdict in verdicts)))
             return GuardrailVerdict(None, None, why, detail, tokens)
         (label,) = labels_at(
             self._calibrated.point,
@@ -74,21 +73,19 @@ class OpenMonitor:
         unseen = unseen_media((*sample.request, *sample.response))
         return GuardrailVerdict(label is Label.MISBEHAVIOR, score, "", unseen, tokens)
 
-    def _score(self, sample: Sample, deadline: float) -> tuple[float | None, list[Judgement]]:
+    def _score(self, sample: Sample, deadline: float) -> tuple[float | None, list[Verdict]]:
         """The score, and what was asked for it."""
         rule = self._calibrated.rule
         if isinstance(rule, Cascade):
             return self._cascade(rule, sample, deadline)
         found = self._ask_all(sample, deadline)
         if rule is None:
-            (judgement,) = found.values()
-            return judgement.score, [judgement]
+            (verdict,) = found.values()
+            return verdict.score, [verdict]
         scores = combine(rule, {name: np.array([one.score], dtype=np.float64) for name, one in found.items()})
         return _number(scores[0]), list(found.values())
 
-    def _cascade(
-        self, rule: Cascade, sample: Sample, deadline: float
-    ) -> tuple[float | None, list[Judgement]]:
+    def _cascade(self, rule: Cascade, sample: Sample, deadline: float) -> tuple[float | None, list[Verdict]]:
         cheap = self._ask(rule.cheap, sample, deadline)
         if not sent_on(rule, [cheap.score])[0]:
             return _number(run_cascade(rule, [cheap.score], [None]).scores[0]), [cheap]
@@ -96,7 +93,7 @@ class OpenMonitor:
         found = run_cascade(rule, [cheap.score], [strong.score])
         return _number(found.scores[0]), [strong, cheap]
 
-    def _ask_all(self, sample: Sample, deadline: float) -> dict[str, Judgement]:
+    def _ask_all(self, sample: Sample, deadline: float) -> dict[str, Verdict]:
         """What each judge says; where one can't be asked the others are not waited for."""
         asked: dict[str, PendingQuestion] = {}
         try:
@@ -108,7 +105,7 @@ class OpenMonitor:
                 one.drop()
             raise
 
-    def _ask(self, name: str, sample: Sample, deadline: float) -> Judgement:
+    def _ask(self, name: str, sample: Sample, deadline: float) -> Verdict:
         runner = self._runners[name]
         return runner.result(runner.begin(sample, deadline))
 

@@ -14,17 +14,16 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
-from monitorbench.engines.deadline import given_up_at
-from monitorbench.guardrail.opened import TRIAL, Opened
-from monitorbench.judging.pair.judgement import Judgement, Judges
-from monitorbench.records import TRANSPORT_FAILURES, Sample
+from monitorbench.engines.endpoint.limits import given_up_at
+from monitorbench.judging.judge import TRIAL, Judge
+from monitorbench.records import TRANSPORT_FAILURES, Sample, Verdict
 
 _SECONDS_BETWEEN_OPENINGS = 1.0
 _log = logging.getLogger(__name__)
 
 
 class Unjudged(Exception):
-    """No judgement could be had: a word of few for why, and one line."""
+    """No verdict could be had: a word of few for why, and one line."""
 
     def __init__(self, why: str, detail: str = "") -> None:
         super().__init__(why, detail)
@@ -39,7 +38,7 @@ class PendingQuestion:
         """None once nobody waits for it any more: what stands in a queue keeps no text."""
         self.deadline = deadline
         """On `time.monotonic`."""
-        self.future: Future[Judgement]
+        self.future: Future[Verdict]
 
     def drop(self) -> None:
         """Wait no more: where it has not begun it will not be."""
@@ -52,8 +51,8 @@ class Runner:
     def __init__(
         self,
         name: str,
-        open_: Callable[[], Opened],
-        reopen: Callable[[], Opened] | None,
+        open_: Callable[[], Judge],
+        reopen: Callable[[], Judge] | None,
         *,
         threads: int = 1,
         most_waiting: int = Serve().at_once,
@@ -67,8 +66,8 @@ class Runner:
         self._lock = threading.Lock()
         self._worker = ThreadPoolExecutor(threads, thread_name_prefix="judge")
         self._waiting = threading.BoundedSemaphore(most_waiting)
-        self._late: set[Future[Judgement]] = set()
-        self._opened: Opened | None = None
+        self._late: set[Future[Verdict]] = set()
+        self._opened: Judge | None = None
         self._is_suspect = self._is_closing = False
         self._not_before, self._said = 0.0, ""
         try:
@@ -97,7 +96,7 @@ class Runner:
             raise
         return asked
 
-    def result(self, asked: PendingQuestion) -> Judgement:
+    def result(self, asked: PendingQuestion) -> Verdict:
         """What came of it. Raises `Unjudged` where nothing did, or not in time."""
         try:
             return asked.future.result(max(0.0, asked.deadline - time.monotonic()))
@@ -123,16 +122,16 @@ class Runner:
         self._worker.shutdown()
         self._close()
 
-    def _judged(self, asked: PendingQuestion) -> Judgement:
+    def _judged(self, asked: PendingQuestion) -> Verdict:
         self._waiting.release()
         sample = asked.sample
         self._refuse_late(asked)
         try:
             with given_up_at(asked.deadline):
-                judges = self._ready()
+                judge = self._ready()
                 self._refuse_late(asked)  # a trial, or another thread's, may have taken all of its time
                 assert sample is not None
-                found = judges(sample)
+                (verdict,) = judge.verdicts([sample])
         except Unjudged:
             raise
         except Exception as error:  # whatever a model breaks with is no score, and fails closed
@@ -140,13 +139,13 @@ class Runner:
                 raise Unjudged("failed", f"{self.name}: the server is ending") from error
             self._failed(error)
             raise Unjudged("failed", f"{self.name}: {_one_line(error)}") from error
-        if found.unscored in TRANSPORT_FAILURES:
-            self._failed(found.detail)
-            raise Unjudged(found.unscored.value, f"{self.name}: {found.detail}")
+        if verdict.unscored in TRANSPORT_FAILURES:
+            self._failed(verdict.detail)
+            raise Unjudged(verdict.unscored.value, f"{self.name}: {verdict.detail}")
         if self._is_suspect:
             self._is_suspect = False
             _log.warning("serve: %s answers again", self.name)
-        return found
+        return verdict
 
     def _refuse_late(self, asked: PendingQuestion) -> None:
         if asked.sample is None or time.monotonic() >= asked.deadline:
@@ -158,12 +157,12 @@ class Runner:
             _log.error("serve: %s failed: %s", self.name, _one_line(error), exc_info=trace)
         self._is_suspect = True
 
-    def _ready(self) -> Judges:
+    def _ready(self) -> Judge:
         """The judge, tried or opened anew where it failed before."""
         with self._lock:
             opened, reopen = self._opened, self._reopen
             if opened is not None and (not self._is_suspect or reopen is None or self._still_works(opened)):
-                return opened.judges
+                return opened
             if time.monotonic() < self._not_before:
                 raise Unjudged("failed", f"{self.name}: the model is not there")
             self._not_before = time.monotonic() + _SECONDS_BETWEEN_OPENINGS
@@ -175,7 +174,7 @@ class Runner:
             except UserError as error:
                 self._say(str(error))
                 raise
-            return self._opened.judges
+            return self._opened
 
     def _say(self, why: str) -> None:
         """Why it can't be opened, once as long as that is the same."""
@@ -183,12 +182,12 @@ class Runner:
             _log.error("serve: %s can't be opened again: %s", self.name, _one_line(why))
         self._said = why
 
-    def _still_works(self, opened: Opened) -> bool:
+    def _still_works(self, judge: Judge) -> bool:
         try:
-            found = opened.judges(TRIAL)
+            (verdict,) = judge.verdicts([TRIAL])
         except Exception:  # whatever it is, the model is opened anew
             return False
-        return found.unscored not in TRANSPORT_FAILURES
+        return verdict.unscored not in TRANSPORT_FAILURES
 
     def _close(self) -> None:
         before, self._opened = self._opened, None

@@ -16,8 +16,8 @@ from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import PATH, serving
-from monitorbench.judging.listening import LOOPBACK, free_port, reached_at, terminable
-from monitorbench.judging.served import answering
+from monitorbench.judging.serving.listening import LOOPBACK, free_port, reached_at, terminable
+from monitorbench.judging.serving.served import answering
 from monitorbench.runs.directory import RunDirectory
 
 _log = logging.getLogger(__name__)

@@ -32,8 +32,9 @@ from monitorbench.guardrail.log import AppendedLog, open_appended
 from monitorbench.guardrail.monitor import GuardrailVerdict, OpenMonitor
 from monitorbench.interop.guardrail import litellm
 from monitorbench.interop.guardrail.telemetry import evaluation_event
-from monitorbench.judging.http import HttpAnswer, HttpServer, Limits, Refusal, listening
-from monitorbench.judging.listening import reached_at
+from monitorbench.judging.serving.http import HttpServer, Limits, listening
+from monitorbench.judging.serving.listening import reached_at
+from monitorbench.judging.serving.refusal import HttpAnswer, Refusal
 from monitorbench.strict_json import loads
 
 DECISIONS, REFUSALS, EVENTS = "decisions.jsonl", "refusals.jsonl", "events.jsonl"

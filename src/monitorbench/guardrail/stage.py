@@ -10,8 +10,8 @@ from monitorbench.config.study import Study
 def serve(study: Study) -> Path:
     """Serve what is configured until interrupted; returns the run directory.
 
-    Raises what `judging.server.serve` or `guardrail.serve.serve_guardrail` raises, and `ConfigError` for
-    settings of a guardrail where none is asked for.
+    Raises what `judging.serving.vllm_server.serve` or `guardrail.serve.serve_guardrail` raises, and
+    `ConfigError` for settings of a guardrail where none is asked for.
     """
     if study.serve.guardrail:
         from monitorbench.guardrail.serve import serve_guardrail
@@ -22,7 +22,7 @@ def serve(study: Study) -> Path:
             f"{of_guardrail}: a guardrail's, and serve.guardrail=false serves the model alone, without a "
             "threshold; expected serve.guardrail=true"
         )
-    from monitorbench.judging.server import serve as serve_model
+    from monitorbench.judging.serving.vllm_server import serve as serve_model
 
     return serve_model(study)
 

@@ -15,6 +15,7 @@ from monitorbench.config.study import Study
 from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.judging.evaluate import evaluate
+from monitorbench.judging.open import open_judge
 
 
 def evaluate_each(study: Study) -> Path:
@@ -24,7 +25,7 @@ def evaluate_each(study: Study) -> Path:
     kept, and `ConfigError` for an adapter that is named twice or is to go behind an endpoint.
     """
     if study.monitor.head_beside is not None:
-        from monitorbench.judging.pair.evaluate import evaluate_pair
+        from monitorbench.judging.pair import evaluate_pair
 
         return evaluate_pair(study)
     several = by_adapter(study)
@@ -52,7 +53,7 @@ def one_start(
     """
     folders = [folder for one in adapters if (folder := adapter_folder(one))]
     with closing(share_engine(monitor, engine, models, folders)) as shared:
-        yield partial(evaluate, shared=shared)
+        yield partial(evaluate, opens=partial(open_judge, shared=shared))
 
 
 def by_adapter(study: Study) -> list[Study]:

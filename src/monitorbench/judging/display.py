@@ -4,29 +4,17 @@
 plain line now and then.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.progress import Progress
-
 from monitorbench.records import Label, Sample, Verdict
-from monitorbench.runs.progress import (
-    SECONDS_BETWEEN_LINES,
-    Speed,
-    numbers_bar,
-    on_screen,
-    or_dash,
-    time_left,
-)
+from monitorbench.runs.progress import NumbersDisplay, Speed, numbers_display, or_dash, time_left
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import VerdictLog
 
 _SECONDS_BETWEEN_TRACKED = 2.0
-_log = logging.getLogger(__name__)
 
 
 class JudgingNumbers(NamedTuple):
@@ -122,34 +110,25 @@ def shown(numbers: JudgingNumbers) -> list[str]:
 class JudgingDisplay:
     """What `judging` yields: takes the verdicts."""
 
-    def __init__(self, name: str, judging: VerdictCounter, track: Track, bar: Progress | None) -> None:
-        self._name, self._judging, self._track, self._bar = name, judging, track, bar
-        self._said_at = self._tracked_at = time.monotonic()
+    def __init__(self, counts: VerdictCounter, display: NumbersDisplay, track: Track) -> None:
+        self._counts, self._display, self._track = counts, display, track
+        self._tracked_at = time.monotonic()
 
     def add(self, label: Label, verdict: Verdict) -> None:
         """Note one verdict on a sample whose true label is `label`."""
-        self._judging.add(label, verdict)
-        now = time.monotonic()
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], advance=1)
-        elif now - self._said_at >= SECONDS_BETWEEN_LINES:
-            self._said_at = now
-            self._say()
-        if now - self._tracked_at >= _SECONDS_BETWEEN_TRACKED:
-            self._tracked_at = now
+        self._counts.add(label, verdict)
+        self._display.advance()
+        if time.monotonic() - self._tracked_at >= _SECONDS_BETWEEN_TRACKED:
+            self._tracked_at = time.monotonic()
             self._tell()
 
     def end(self) -> None:
         """Say the last numbers."""
-        if self._bar is None:
-            self._say()
+        self._display.say()
         self._tell()
 
-    def _say(self) -> None:
-        _log.info("%s: %s", self._name, ", ".join(shown(self._judging.numbers())))
-
     def _tell(self) -> None:
-        numbers = self._judging.numbers()
+        numbers = self._counts.numbers()
         self._track.log(numbers._asdict(), step=numbers.done)
 
 
@@ -171,20 +150,11 @@ def judging(
     pairs = zip(samples, keys, strict=True)
     reused = [(sample.label, log.entries[key]) for sample, key in pairs if key in log.entries]
     counts = VerdictCounter(len(samples), reused, priced=priced)
-    console = Console(stderr=True)
-    bar = judging_bar(counts, console) if console.is_terminal else None
-    display = JudgingDisplay(name, counts, track, bar)
-    try:
-        if bar is None:
-            yield display
-        else:
-            with on_screen(bar):
-                yield display
-    finally:
-        display.end()
-
-
-def judging_bar(counts: VerdictCounter, console: Console) -> Progress:
-    """One line of a terminal: the numbers, and a bar in what they leave of its width."""
-    numbers = counts.numbers()
-    return numbers_bar(lambda: shown(counts.numbers()), numbers.total, numbers.done, console)
+    with numbers_display(
+        f"{name}: ", lambda: shown(counts.numbers()), len(samples), counts.n_reused
+    ) as display:
+        judged = JudgingDisplay(counts, display, track)
+        try:
+            yield judged
+        finally:
+            judged.end()

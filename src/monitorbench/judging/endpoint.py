@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from monitorbench.config.monitor import Prompt, PromptKind, Reasoning
-from monitorbench.engines.endpoint_limits import estimated_tokens
+from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.protocol import ChatMessage, Decoding, Model, Reply, Request
-from monitorbench.judging.passes.extract import extract_then_judge
-from monitorbench.judging.prompted import Question, Reading
+from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading
+from monitorbench.judging.passes import extract_then_judge
+from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.label_logprobs import label_score, sum_of_logs
 from monitorbench.prompts.parse import Answer, Score, parse_text, said_number
 from monitorbench.prompts.scale import graded_score
@@ -26,8 +27,8 @@ _IN_KEYS = ("weights", "adapter", "engine", "dtype", "request")
 """What of a model's identity is in a verdict's key; the rest shows in the messages."""
 
 
-class EndpointPrompt:
-    """A `PromptedModel` on a model without a tokenizer."""
+class ChatJudge(PromptJudge):
+    """A prompt on a model without a tokenizer."""
 
     def __init__(
         self,
@@ -35,9 +36,14 @@ class EndpointPrompt:
         prompt: Prompt,
         reasoning: Reasoning | None,
         identity: Mapping[str, Any] | None,
+        shots: Shots = NO_SHOTS,
         words: Sequence[str] = (),
+        *,
+        is_remote: bool = True,
     ) -> None:
-        self.prompt, self._model, self._words = prompt, model, tuple(words)
+        super().__init__(prompt, is_remote=is_remote)
+        self.closing.callback(model.close)
+        self._model, self._shots, self._words = model, shots, tuple(words)
         self._wording = PromptWording(prompt)
         self._names = {name: identity[name] for name in _IN_KEYS} if identity else None
         self._reasoning = thinks = reasoning
@@ -52,9 +58,9 @@ class EndpointPrompt:
         )
         self._of_label = dataclasses.replace(self._decoding, max_new_tokens=1 + more)
 
-    def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
-        """See `PromptedModel.question`."""
-        messages = self._messages(self._wording.user(sample, shots))
+    def question(self, sample: Sample) -> Question:
+        """See `Judge.question`."""
+        messages = self._messages(self._wording.user(sample, self._shots.beside(sample)))
         judging = self._judging(sample, "").messages if self.prompt.judge_user is not None else ()
         key = self._key(sample.id, messages, judging)
         later = sum(len(message.content) for message in judging)
@@ -84,11 +90,11 @@ class EndpointPrompt:
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
 
     def prepare(self, first: Question) -> float | None:
-        """See `PromptedModel.prepare`: nothing is loaded here."""
+        """See `Judge.prepare`: nothing is loaded here."""
         return self._model.prepare(first.request, self._decoding)
 
     def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
-        """See `PromptedModel.replies`; raises what `Endpoint.answers` raises."""
+        """See `PromptJudge.replies`; raises what `Endpoint.answers` raises."""
         if self.prompt.kind is PromptKind.EXTRACT_THEN_JUDGE:
             return extract_then_judge(self._answers, questions, self._decoding, self._of_label, self._judging)
         return self._answers([question.request for question in questions], self._decoding)
@@ -101,7 +107,7 @@ class EndpointPrompt:
                 yield i, reply if self._words else _refused_if_one_sided(reply)
 
     def read(self, reply: Reply) -> Reading:
-        """See `PromptedModel.read`."""
+        """See `PromptJudge.read`."""
         text = reply.begun + reply.text
         if reply.failure is not None:
             return Reading(text, Answer(None, UnscoredReason(reply.failure)), Score(None, None))
@@ -119,15 +125,11 @@ class EndpointPrompt:
         return Score(number / prompt.highest, None)  # an engine without log-probabilities: the number itself
 
     def word_logprobs(self, reply: Reply) -> Mapping[str, float]:
-        """See `PromptedModel.word_logprobs`: summed over the tokens that differ in case and blanks alone."""
+        """See `PromptJudge.word_logprobs`: summed over the tokens that differ in case and blanks alone."""
         near: dict[str, list[float]] = {}
         for token, logprob in (reply.top_logprobs or {}).items():
             near.setdefault(token.strip().upper(), []).append(logprob)
         return {word: sum_of_logs(near[word.upper()]) for word in self._words if word.upper() in near}
-
-    def close(self) -> None:
-        """Cancel whatever is in flight."""
-        self._model.close()
 
 
 def _refused_if_one_sided(reply: Reply) -> Reply:

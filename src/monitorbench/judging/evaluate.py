@@ -9,7 +9,7 @@ there.
 import logging
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.datasets import Dataset
@@ -28,12 +28,14 @@ from monitorbench.judging.expected import (
     measured_pace,
 )
 from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
-from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, judge_spec, open_judge, served_models
+from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, Route, judge_spec
 from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
+from monitorbench.judging.logged import OpensJudge, open_logged, served_models
+from monitorbench.judging.open import open_judge
 from monitorbench.judging.recorded import refuse_missing
 from monitorbench.judging.reproducible import measure_spread
-from monitorbench.judging.route import OWN_CATEGORY, Route, predicted_category
-from monitorbench.judging.served import described, reach
+from monitorbench.judging.router import OWN_CATEGORY, predicted_category
+from monitorbench.judging.serving.served import described, reach
 from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
 from monitorbench.metrics.score_facts import doubts, facts_of_verdicts
 from monitorbench.prompts.few_shot import Shots, draw_shots
@@ -45,16 +47,13 @@ from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
-if TYPE_CHECKING:
-    from monitorbench.engines.shared import SharedEngine
-
 _log = logging.getLogger(__name__)
 
 
-def evaluate(study: Study, shared: "SharedEngine | None" = None) -> Path:
+def evaluate(study: Study, opens: OpensJudge = open_judge) -> Path:
     """Judge the configured view of `evaluate.split`; returns the run directory.
 
-    A model of this process is asked on `shared` where that is given (`judging.adapters`).
+    `opens` opens the judge, for example on an engine that others share (`judging.adapters`).
     A finished run is asked again for the samples that got no answer, and reused where there is still none.
 
     Raises `UserError` for missing weights, an adapter that changes nothing, a log in use, an endpoint
@@ -75,7 +74,7 @@ def evaluate(study: Study, shared: "SharedEngine | None" = None) -> Path:
         _log.warning("evaluate: no threshold can be calibrated on these scores: engine.scores=fast")
     if run.done:
         _log.info("evaluate: %s has lost verdicts; these samples are judged again", run.path)
-    _judge(study, data, planned, run.recording(study), shared)
+    _judge(study, data, planned, run.recording(study), opens)
     return run.path
 
 
@@ -98,7 +97,7 @@ def _judge(
     data: Path,
     planned: "Planned",
     recorded: AbstractContextManager[dict[str, Any]],
-    shared: "SharedEngine | None" = None,
+    opens: OpensJudge = open_judge,
 ) -> None:
     run, name, spec = planned
     samples = _samples(study.evaluate, study.dataset, data)
@@ -111,7 +110,7 @@ def _judge(
         recorded as results,
         open_verdict_log(run.path / VERDICTS) as log,
         open_failure_log(run.path / FAILURES) as failures,
-        open_judge(spec, study.paths.models, log, failures, run=run.path, shared=shared) as judge,
+        open_logged(spec, study.paths.models, log, failures, run=run.path, opens=opens) as judge,
     ):
         keys, questions = judge.pending(samples)
         questions = take_known_verdicts(run, questions, log)

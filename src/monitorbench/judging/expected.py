@@ -17,9 +17,8 @@ import pyarrow.json as pj
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine
-from monitorbench.engines.endpoint_limits import cost, estimated_tokens
-from monitorbench.judging.judge import JudgeSpec
-from monitorbench.judging.prompted import Question
+from monitorbench.engines.endpoint.limits import cost, estimated_tokens
+from monitorbench.judging.judge import JudgeSpec, Question
 from monitorbench.records import Verdict
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.progress import clock_time

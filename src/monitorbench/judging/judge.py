@@ -1,53 +1,61 @@
-"""The one judging interface: `open_judge` gives a `Judge`, whose verdicts are kept in a log and found there.
+"""What judges: `Judge`, one verdict a sample, whatever it is: a prompt on a model, a head, a router, a file.
 
-Promises: a sample that has a verdict in the log is not judged again; a verdict is in the log as soon
-as it came in; a sample that can't be sent has a verdict with a reason and no label. A request that failed on
-the way to an endpoint is in a log of its own, and the sample is judged when it is asked for again.
+A kind of judge has two hooks, the question that it makes of a sample and the verdicts on questions;
+`judging.open` lists the kinds. Nothing is kept here: `judging.logged` keeps verdicts and finds them again.
+Promise: a sample that can't be sent, and an answer that is none, has a verdict with a reason and no label.
 """
 
-import logging
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
-from monitorbench.config.base import UserError
-from monitorbench.config.engine import Engine
+from monitorbench.config.base import ConfigError
+from monitorbench.config.engine import Engine, in_process
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.conversations.chats import unseen_media
-from monitorbench.engines.protocol import Reply
-from monitorbench.judging.identity import judge_identity
-from monitorbench.judging.open import open_prompted
-from monitorbench.judging.prompted import PromptedModel, Question
-from monitorbench.judging.route import Route, router_identity
-from monitorbench.judging.unanswered import is_outage
+from monitorbench.engines.protocol import Reply, Request
+from monitorbench.judging.identity import judge_identity, model_identity
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
-from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, UnscoredReason, Verdict
-from monitorbench.runs.verdict_log import Failure, FailureLog, VerdictLog
-
-if TYPE_CHECKING:
-    from monitorbench.engines.shared import SharedEngine
+from monitorbench.prompts.parse import Answer, Score
+from monitorbench.records import (
+    TRANSPORT_FAILURES,
+    Category,
+    Construction,
+    Label,
+    LabelSource,
+    Message,
+    Role,
+    Sample,
+    Task,
+    UnscoredReason,
+    Verdict,
+)
 
 NO_SHOTS = Shots(0, ())
-FAILURES_IN_A_ROW = 20
-"""After so many failures with nothing answered in between the endpoint is taken to be out of order."""
-_log = logging.getLogger(__name__)
 
 
-class Display(Protocol):
-    """What is shown of verdicts as they come."""
+class Route(NamedTuple):
+    """Which category a sample is taken for."""
 
-    def add(self, label: Label, verdict: Verdict) -> None:
-        """Note one verdict on a sample whose true label is `label`."""
-        ...
+    category: Callable[[Sample], str]
+    fitted_on: str
+    """What names the samples that it was learnt from; empty where it is the sample's own."""
+
+    def counts(self, samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
+        """By the samples' own category how many were taken for which: `{own: {taken for: n}}`."""
+        counts: dict[str, dict[str, int]] = {}
+        taken_for = Counter((sample.category, self.category(sample)) for sample in samples)
+        for (own, taken), n in taken_for.items():
+            counts.setdefault(own, {})[taken] = n
+        return counts
 
 
 class JudgeSpec(NamedTuple):
-    """Which judge: monitor × engine × prompt; made by `judge_spec`."""
+    """Which judge: monitor × engine × prompt; made by `judge_spec`, opened by `judging.open.open_judge`."""
 
     monitor: Monitor
     engine: Engine
@@ -63,158 +71,134 @@ class JudgeSpec(NamedTuple):
 def judge_spec(
     monitor: Monitor, engine: Engine, prompt: Prompt, shots: Shots = NO_SHOTS, route: Route | None = None
 ) -> JudgeSpec:
-    """The judge with its identity; runs no model. Raises as `judge_identity` and `router_identity`."""
-    identity = judge_identity(monitor, engine, prompt, shots.ids) | router_identity(monitor, engine, route)
+    """The judge with its identity; runs no model. Raises as `judge_identity` and `_router_identity`."""
+    identity = judge_identity(monitor, engine, prompt, shots.ids) | _router_identity(monitor, engine, route)
     return JudgeSpec(monitor, engine, prompt, shots, identity, route)
 
 
-class Pending(NamedTuple):
-    """The keys of all samples' verdicts, and the questions of those that have none."""
+def _router_identity(monitor: Monitor, engine: Engine, route: Route | None) -> dict[str, Any]:
+    """What of a router decides verdicts: each category's adapter, and how a category is told; else nothing.
 
-    keys: list[str]
-    questions: list[Question]
-
-
-class Judge:
-    """A monitor that is ready to judge; see `open_judge`.
-
-    Several threads may call it at once where its engine is an endpoint.
+    Raises `ConfigError` for a stage that routes nothing, and for an engine that has no adapters of ours;
+    `UserError` for a missing adapter.
     """
+    if monitor.router is None:
+        return {}
+    in_process(engine, "monitor.router")
+    if route is None:
+        raise ConfigError("monitor.router: only eval/evaluate.py sends samples by it; expected null")
+    hashes = {
+        category: model_identity(monitor.on(path), engine)["adapter"]
+        for category, path in sorted(monitor.router.adapters.items())
+    }
+    return {"router": {"adapters": hashes, "by": monitor.router.by, "fitted_on": route.fitted_on}}
 
-    def __init__(
-        self,
-        model: PromptedModel,
-        log: VerdictLog,
-        failures: FailureLog,
-        shots: Shots = NO_SHOTS,
-        *,
-        model_may_change: bool = False,
-    ) -> None:
-        self._model_may_change, self._served = model_may_change, set(served_models(log))
-        self._model, self._log, self._failures, self._shots = model, log, failures, shots
-        self._attempts = Counter(failure.verdict.key for failure in failures.entries.values())
-        self.failed = {failure.verdict.key: failure.verdict for failure in failures.entries.values()}
-        """By key what the last failed request about a sample would be as a verdict."""
-        self.adapter_change: float | None = None
-        """What the adapter changes on the first question that was asked; None without one."""
+
+class Question(NamedTuple):
+    """The request to a model about a sample."""
+
+    key: str
+    """Names the verdict: the request, and all of the model that decides its answer (decision 9). Empty where
+    the judge was opened without an identity."""
+    sample: Sample
+    request: Request = Request()
+    too_long: bool = False
+    """The request does not fit the model's context, and is not sent."""
+    truncated_tokens: int = 0
+    """By how many tokens it was shortened."""
+    detail: str = ""
+    later_tokens: int = 0
+    """About how many at most a second prompt has, which is made of the first one's answer."""
+
+
+class Reading(NamedTuple):
+    """What a reply says: the monitor's own text, its answer, and the label's score."""
+
+    text: str
+    answer: Answer
+    score: Score
+
+
+class KnownModels:
+    """Which models may answer, as an endpoint calls them: these, or of none the first that answers."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = set(names)
         self._lock = threading.Lock()
 
-    @property
-    def spent(self) -> float:
-        """What the answers and failures in the logs cost, in the currency of the prices."""
-        return _spent(self._log, self._failures)
+    def another(self, verdict: Verdict) -> str:
+        """Say that a verdict is by another model; empty where it is not, or where it is no answer."""
+        name = verdict.served_model
+        if not name or verdict.unscored in TRANSPORT_FAILURES:
+            return ""
+        with self._lock:
+            if not self._names:
+                self._names.add(name)
+            if name in self._names:
+                return ""
+            known = ", ".join(sorted(self._names))
+        return f"answered by model {name[:60]}, not {known}; expected it, or engine.model_may_change=true"
+
+    def add(self, name: str) -> None:
+        """Let a model of that name answer from now on."""
+        with self._lock:
+            self._names.add(name)
+
+
+class Judge(ABC):
+    """A monitor that is ready to judge; several threads may ask it at once where it `is_remote`."""
+
+    known_models: KnownModels | None = None
+    """The models by which `verdicts` takes an answer; None: any."""
+
+    def __init__(self, prompt: Prompt, *, is_remote: bool = False) -> None:
+        """`is_remote`: an endpoint, which may be closed while it is asked: that ends what is in flight."""
+        self.prompt, self.is_remote = prompt, is_remote
+        self.closing = ExitStack()
+        """What gives back memory and child processes, and cancels what is in flight."""
+
+    @abstractmethod
+    def question(self, sample: Sample) -> Question:
+        """The question about one sample; its key holds all that decides the verdict."""
+
+    @abstractmethod
+    def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
+        """Yield (index into `questions`, verdict), each index once, as they come in.
+
+        None of the questions is too long. Raises `UserError` where the model can't be used at all.
+        """
+
+    def prepare(self, first: Question) -> float | None:
+        """Load the model; what its adapter changes on a question, None without an adapter.
+
+        Raises `UserError` for an adapter that changes nothing.
+        """
+        return None
 
     def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
-        """One verdict a sample, in their order; samples without a verdict in the log are judged.
+        """One verdict a sample, in their order. Raises what `prepare` and `ask` raise."""
+        questions = [self.question(sample) for sample in samples]
+        fitting = [index for index, question in enumerate(questions) if not question.too_long]
+        judged = {index: too_long(question, self.prompt) for index, question in enumerate(questions)}
+        if fitting:
+            self.prepare(questions[fitting[0]])
+            for number, verdict in self.ask([questions[index] for index in fitting]):
+                another = self.known_models.another(verdict) if self.known_models else ""
+                judged[fitting[number]] = by_another(verdict, another) if another else verdict
+        return [judged[index] for index in range(len(questions))]
 
-        One whose reason is in `TRANSPORT_FAILURES` is not in the log: its sample is asked about next time.
-        Raises `UserError` for an adapter that changes nothing, and where an endpoint can't be used or its
-        `max_cost` is spent: what was answered until then is in the log.
-        """
-        keys, questions = self.pending(samples)
-        self.ask(questions)
-        if any(key not in self._log.entries and key not in self.failed for key in keys):
-            raise UserError(f"{FAILURES_IN_A_ROW} requests in a row failed; run the same command again")
-        return [self._log.entries.get(key) or self.failed[key] for key in keys]
+    def close(self) -> None:
+        """Give back memory and child processes, and cancel what is in flight."""
+        self.closing.close()
 
-    def pending(self, samples: Sequence[Sample]) -> Pending:
-        """The requests to send; a sample that the context can't hold gets its verdict in the log at once.
-
-        Those that failed before come last, so that they can't keep the others from being asked.
-        """
-        keys: list[str] = []
-        questions: list[Question] = []
-        with self._lock:
-            for sample in samples:
-                question = self._model.question(sample, self._shots.beside(sample))
-                keys.append(question.key)
-                if question.key in self._log.entries:
-                    continue
-                if question.too_long:
-                    self._log.append(_too_long(question, self._model.prompt))
-                else:
-                    questions.append(question)
-        questions.sort(key=lambda question: self._attempts[question.key])
-        return Pending(keys, questions)
-
-    def ask(
-        self,
-        questions: Sequence[Question],
-        shown: Callable[[], AbstractContextManager[Display | None]] = nullcontext,
-    ) -> None:
-        """Ask, and put each verdict into the log as it comes; `shown` opens a display, with the model loaded.
-
-        Stops after `FAILURES_IN_A_ROW`, with a warning. Raises what `verdicts` raises.
-        """
-        if not questions:
-            return
-        with self._lock:
-            self.adapter_change = self._model.prepare(questions[0])
-        in_a_row = 0
-        with shown() as display:
-            for index, reply in self._model.replies(questions):
-                changed = self._changed(reply)
-                if changed and not self._model_may_change:  # paid for, and nobody's verdict
-                    reply = replace(reply, failure="bad_response", detail=changed)
-                verdict = self._verdict(questions[index], reply)
-                in_a_row = in_a_row + 1 if is_outage(verdict.unscored, verdict.detail) else 0
-                self._note(verdict)
-                if display is not None:
-                    display.add(questions[index].sample.label, verdict)
-                if changed and not self._model_may_change:
-                    raise UserError(f"{changed}; with engine.model_may_change=true this is a warning")
-                if in_a_row == FAILURES_IN_A_ROW:
-                    _log.warning("%d requests in a row failed: no more are sent", in_a_row)
-                    break
-
-    def differences_alone(self, questions: Sequence[Question]) -> list[float]:
-        """Ask about each question alone, and compare with the logged verdicts; nothing is added to the log.
-
-        One absolute difference for each question that has a score both times.
-        """
-        differences = []
-        for question in questions:
-            logged = self._log.entries.get(question.key)
-            if logged is None or logged.score is None:
-                continue
-            ((_, reply),) = self._model.replies([question])
-            again = self._model.read(reply).score.score
-            if again is not None:
-                differences.append(abs(again - logged.score))
-        return differences
-
-    def _changed(self, reply: Reply) -> str:
-        """What there is to say of a reply by another model than those that answered before."""
-        name = reply.served_model
-        with self._lock:
-            if reply.failure is not None or not name or name in self._served:
-                return ""
-            before = ", ".join(sorted(self._served))
-            if not before or self._model_may_change:
-                self._served.add(name)
-        changed = f"answered by model {name}, the run's other answers are by {before}" if before else ""
-        if changed and self._model_may_change:
-            _log.warning("%s", changed)
-        return changed
-
-    def _note(self, verdict: Verdict) -> None:
-        """Log a verdict, or a request that got no answer."""
-        key = verdict.key
-        with self._lock:
-            if verdict.unscored in TRANSPORT_FAILURES:
-                self._attempts[key] += 1
-                self._failures.append(Failure(attempt=self._attempts[key], verdict=verdict))
-                self.failed[key] = verdict
-            elif key not in self._log.entries:  # another thread may have asked the same
-                self._log.append(verdict)
-
-    def _verdict(self, question: Question, reply: Reply) -> Verdict:
-        prompt, (text, answer, score) = self._model.prompt, self._model.read(reply)
+    def verdict(self, question: Question, reply: Reply, reading: Reading) -> Verdict:
+        """The verdict that a reply comes to, its quotes looked up in the judged response."""
+        text, answer, score = reading
         unseen = unseen_media((*question.sample.request, *question.sample.response))
         return Verdict(
             key=question.key,
             sample_id=question.sample.id,
-            prompt=prompt.name,
+            prompt=self.prompt.name,
             answer=text,
             label=answer.label,
             unscored=answer.unscored,
@@ -229,7 +213,7 @@ class Judge:
             category=answer.category,
             severity=answer.severity,
             quotes=answer.quotes,
-            evidence=ground(answer.quotes, question.sample.response, prompt.fuzzy_ratio),
+            evidence=ground(answer.quotes, question.sample.response, self.prompt.fuzzy_ratio),
             truncated_tokens=question.truncated_tokens,
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
@@ -238,55 +222,29 @@ class Judge:
         )
 
 
-@contextmanager
-def open_judge(
-    spec: JudgeSpec,
-    models: Path,
-    log: VerdictLog,
-    failures: FailureLog,
-    where: str = "prompt",
-    run: Path | None = None,
-    shared: "SharedEngine | None" = None,
-) -> Iterator[Judge]:
-    """A judge whose verdicts are kept in `log`, and failed requests in `failures`; closed on leaving.
+class PromptJudge(Judge):
+    """A prompt on a model: its replies, read as verdicts. Language-model agents ask it as well."""
 
-    `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors;
-    `run` the directory that the names of a batch API's batches are kept in, `shared` an engine that other
-    adapters of the same weights are asked on. Raises
-    `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt or
-    reasoning don't fit the tokenizer.
-    """
-    model = open_prompted(
-        spec.monitor,
-        spec.engine,
-        spec.prompt,
-        models,
-        f"monitor={spec.monitor.name} {where}={spec.prompt.name}",
-        identity=spec.identity,
-        spent=_spent(log, failures),
-        run=run,
-        shared=shared,
-        route=spec.route,
-    )
-    try:
-        may_change = spec.engine.model_may_change
-        yield Judge(model, log, failures, spec.shots, model_may_change=may_change)
-    finally:
-        model.close()
+    @abstractmethod
+    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """Yield (index into `questions`, reply), each index once, as they come in."""
+
+    @abstractmethod
+    def read(self, reply: Reply) -> Reading:
+        """The verdict in a reply; what is no answer has its reason."""
+
+    @abstractmethod
+    def word_logprobs(self, reply: Reply) -> Mapping[str, float]:
+        """The natural log-probability of each of the `words`, of those that the reply gives one."""
+
+    def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
+        """See `Judge.ask`."""
+        for index, reply in self.replies(questions):
+            yield index, self.verdict(questions[index], reply, self.read(reply))
 
 
-def served_models(log: VerdictLog) -> dict[str, int]:
-    """How many of the verdicts are by which model, as the endpoint called it in its answers."""
-    named = Counter(verdict.served_model for verdict in log.entries.values() if verdict.served_model)
-    return dict(sorted(named.items()))
-
-
-def _spent(log: VerdictLog, failures: FailureLog) -> float:
-    failed = sum(failure.verdict.cost for failure in failures.entries.values())
-    return sum(verdict.cost for verdict in log.entries.values()) + failed
-
-
-def _too_long(question: Question, prompt: Prompt) -> Verdict:
+def too_long(question: Question, prompt: Prompt) -> Verdict:
+    """The verdict on a question that is not asked, as the model's context can't hold it."""
     return Verdict(
         key=question.key,
         sample_id=question.sample.id,
@@ -302,3 +260,34 @@ def _too_long(question: Question, prompt: Prompt) -> Verdict:
         completion_tokens=0,
         seconds=0.0,
     )
+
+
+def by_another(verdict: Verdict, detail: str) -> Verdict:
+    """The verdict as one that is nobody's, though it was paid for: no label, no score, `detail` says why."""
+    nothing = {"label": None, "score": None, "label_mass": None, "score_censored": False}
+    no_evidence = {"category": "", "severity": "", "quotes": (), "evidence": ()}
+    why = {"unscored": UnscoredReason.BAD_RESPONSE, "detail": detail}
+    return verdict.model_copy(update=nothing | no_evidence | why)
+
+
+def sample_of(request: tuple[Message, ...], response: tuple[Message, ...]) -> Sample:
+    """One request and response, of no data set, as a sample; its label and its cell say nothing."""
+    return Sample(
+        pair_id="served",
+        group_id="served",
+        category=Category.SPECIFICATION_GAMING,
+        task=Task.QA,
+        subcategory="",
+        request=request,
+        response=response,
+        label=Label.BENIGN,
+        label_source=LabelSource.UPSTREAM,
+        construction=Construction.LABELLED,
+        source="served",
+        licence="",
+    )
+
+
+_QUESTION_MARK = (Message(role=Role.USER, content="?"),)
+TRIAL = sample_of(_QUESTION_MARK, _QUESTION_MARK)
+"""What a model is tried with before anybody waits for it."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from monitorbench.config.base import UserError
-from monitorbench.judging.prompted import Question
+from monitorbench.judging.judge import Question
 from monitorbench.records import TRANSPORT_FAILURES
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.verdict_log import VerdictLog, read_verdicts

@@ -6,16 +6,16 @@ nothing judges nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKind
-from monitorbench.engines.protocol import Decoding, Model, Reply, Request
+from monitorbench.engines.protocol import Decoding, Model, Reply, Request, Tap
 from monitorbench.engines.reasoning import think_first
 from monitorbench.judging.identity import IN_KEYS, verdict_key
-from monitorbench.judging.passes.evidence import evidence_first
-from monitorbench.judging.passes.extract import extract_then_judge
-from monitorbench.judging.passes.graded import NumberModel
-from monitorbench.judging.prompted import Question, Reading
+from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading
+from monitorbench.judging.passes import NumberModel, evidence_first, extract_then_judge
+from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.label_logprobs import sum_of_logs
 from monitorbench.prompts.parse import Answer, Score, parse, score
 from monitorbench.prompts.render import Renderer
@@ -27,8 +27,8 @@ _ANSWERED_IN = {PromptKind.EVIDENCE_FIRST: LABEL_TOKENS, PromptKind.EXTRACT_THEN
 """Of kinds whose label is asked for behind what was written first: the tokens of the second answer."""
 
 
-class LocalPrompt:
-    """A `PromptedModel` on a model with a tokenizer."""
+class TokenJudge(PromptJudge):
+    """A prompt on a model with a tokenizer."""
 
     def __init__(
         self,
@@ -36,13 +36,18 @@ class LocalPrompt:
         prompt: Prompt,
         monitor: Monitor,
         identity: Mapping[str, Any] | None,
+        shots: Shots = NO_SHOTS,
         words: Sequence[str] = (),
+        *,
+        is_remote: bool = False,
     ) -> None:
         """Raises `ValueError` where prompt, words or reasoning don't fit the tokenizer."""
+        super().__init__(prompt, is_remote=is_remote)
+        self.closing.callback(model.close)
         renderer = Renderer(
             prompt, model.tokenizer, monitor.opening, monitor.reasoning, monitor.template_date
         )
-        self.prompt, self._renderer = prompt, renderer
+        self._renderer, self._shots = renderer, shots
         self._model: Model = NumberModel(model, renderer.scale) if renderer.scale else model
         self._tokens_of = {word: _single_tokens(renderer, word) for word in words}
         of_words = tuple(token for tokens in self._tokens_of.values() for token in tokens)
@@ -66,8 +71,9 @@ class LocalPrompt:
         self._fits = monitor.context_tokens - prompt.most_tokens - room
         self._names = {name: identity[name] for name in IN_KEYS} if identity else None
 
-    def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
-        """See `PromptedModel.question`."""
+    def question(self, sample: Sample) -> Question:
+        """See `Judge.question`."""
+        shots = self._shots.beside(sample)
         ids = self._renderer.render(sample, shots)
         truncated_tokens = 0
         detail = f"{len(ids)} tokens, {self._fits} fit" if len(ids) > self._fits else ""
@@ -97,11 +103,14 @@ class LocalPrompt:
         return verdict_key(sample_id, ids, decoding=self._decoding, reasoning=decides, **self._names)
 
     def prepare(self, first: Question) -> float | None:
-        """See `PromptedModel.prepare`."""
+        """See `Judge.prepare`."""
         return self._model.prepare(first.request, self._decoding)
 
-    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
-        """See `PromptedModel.replies`; behind thoughts, evidence or a list the label is asked for."""
+    def replies(self, questions: Sequence[Question], tap: Tap | None = None) -> Iterator[tuple[int, Reply]]:
+        """See `PromptJudge.replies`; behind thoughts, evidence or a list the label is asked for.
+
+        `tap` is what a probe reads of the passes of a prompt that is asked once.
+        """
         requests = [question.request for question in questions]
         thinks = self._renderer.reasoning
         if self._first and self.prompt.kind is PromptKind.EXTRACT_THEN_JUDGE:
@@ -112,7 +121,7 @@ class LocalPrompt:
             fits = self._context_tokens - LABEL_TOKENS
             return evidence_first(self._model, requests, self._first, self._decoding, self._renderer, fits)
         if thinks is None:
-            return self._model.answers(requests, self._decoding)
+            return self._model.answers(requests, replace(self._decoding, tap=tap) if tap else self._decoding)
         return think_first(self._model, requests, self._decoding, thinks)
 
     def _judging(self, sample: Sample, acts: str) -> Request | None:
@@ -122,7 +131,7 @@ class LocalPrompt:
         return Request(token_ids=ids) if len(ids) <= fits else None
 
     def read(self, reply: Reply) -> Reading:
-        """See `PromptedModel.read`."""
+        """See `PromptJudge.read`."""
         if reply.failure is not None:
             return Reading(reply.begun, Answer(None, UnscoredReason(reply.failure)), Score(None, None))
         tokens = self._renderer.label_tokens
@@ -135,15 +144,11 @@ class LocalPrompt:
         return Reading(text, answer, score(reply.logprobs, tokens))
 
     def word_logprobs(self, reply: Reply) -> Mapping[str, float]:
-        """See `PromptedModel.word_logprobs`: summed over the tokens that spell a word."""
+        """See `PromptJudge.word_logprobs`: summed over the tokens that spell a word."""
         return {
             word: sum_of_logs([reply.logprobs[token] for token in tokens])
             for word, tokens in self._tokens_of.items()
         }
-
-    def close(self) -> None:
-        """Give back the model's memory."""
-        self._model.close()
 
 
 def _single_tokens(renderer: Renderer, word: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""From a configured monitor and engine to a model with a prompt on it; only what is chosen is imported."""
+"""From a judge's specification to a judge: the one list of what judges; only what is chosen is imported."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,14 +7,72 @@ from typing import TYPE_CHECKING, Any
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine, in_process
 from monitorbench.config.monitor import Monitor, Prompt
-from monitorbench.judging.prompted import PromptedModel
-from monitorbench.judging.route import Route
+from monitorbench.judging.judge import NO_SHOTS, Judge, JudgeSpec, PromptJudge
+from monitorbench.prompts.few_shot import Shots
 
 if TYPE_CHECKING:
-    from monitorbench.engines.shared import SharedEngine
+    from monitorbench.engines.local_model import LocalModel
 
 
-def open_prompted(
+def open_judge(
+    spec: JudgeSpec,
+    models: Path,
+    *,
+    where: str = "prompt",
+    spent: float = 0.0,
+    run: Path | None = None,
+    shared: "LocalModel | None" = None,
+    keeps_states: bool = True,
+) -> Judge:
+    """The judge of a specification; to be closed.
+
+    `models` is the folder that models are kept in; `where` is the setting that holds the prompt, for errors.
+    `spent` is what earlier processes paid of an endpoint's `max_cost`, `run` the directory of a run whose
+    batches are resumed. A model of this process is asked on `shared` where that is given. Hidden states stay
+    on disk for later runs unless `keeps_states` is False.
+
+    Raises `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt
+    or reasoning don't fit the tokenizer.
+    """
+    monitor, engine, prompt = spec.monitor, spec.engine, spec.prompt
+    named = f"monitor={monitor.name} {where}={prompt.name}"
+    if monitor.verdicts is not None:
+        from monitorbench.judging.recorded import RecordedJudge
+
+        return RecordedJudge(monitor.verdicts, prompt, spec.identity)
+    if monitor.head_beside is not None:
+        raise ConfigError(
+            f"monitor.head_beside={monitor.head_beside}: only evaluate.py and serve.py read a pass twice; "
+            "expected null, or monitor.head for the probe alone"
+        )
+    try:
+        if monitor.head is not None:
+            from monitorbench.judging.head import open_head
+
+            return open_head(monitor, engine, prompt, models, spec.identity, keeps_states=keeps_states)
+        if spec.route is not None:
+            from monitorbench.judging.router import RouterJudge
+
+            return RouterJudge(
+                monitor, in_process(engine, "monitor.router"), prompt, models, spec.route, spec.shots
+            )
+    except ValueError as error:
+        raise ConfigError(f"{named}: {error}") from error
+    return open_prompt(
+        monitor,
+        engine,
+        prompt,
+        models,
+        named,
+        identity=spec.identity,
+        shots=spec.shots,
+        spent=spent,
+        run=run,
+        shared=shared,
+    )
+
+
+def open_prompt(
     monitor: Monitor,
     engine: Engine,
     prompt: Prompt,
@@ -22,58 +80,31 @@ def open_prompted(
     where: str,
     *,
     identity: Mapping[str, Any] | None = None,
+    shots: Shots = NO_SHOTS,
     words: Sequence[str] = (),
     spent: float = 0.0,
     run: Path | None = None,
-    shared: "SharedEngine | None" = None,
-    route: Route | None = None,
-) -> PromptedModel:
-    """The monitor on its engine, with a prompt.
+    shared: "LocalModel | None" = None,
+) -> PromptJudge:
+    """A prompt on the monitor's language model; arguments as for `open_judge`, `where` whole.
 
-    `models` is the folder that models are kept in; `where` names the setting in an error. `identity` is what
-    `judging.identity` says of the model, for the keys of verdicts. With `words` their log-probabilities are
-    wanted, and no verdict. `spent` is what earlier processes paid of an endpoint's `max_cost`, `run` the
-    directory of a run whose batches are resumed. A model of this process is asked on `shared` where that is
-    given; `route` says where a router's samples go.
-
-    Raises what `engines.open.open_model` raises, and `ConfigError` where prompt, words or reasoning don't fit
-    the tokenizer.
+    `identity` is what `judging.identity` says of the model, for the keys of verdicts. With `words` their
+    log-probabilities are wanted, and no verdict. Raises what `engines.open.open_model` raises, and
+    `ConfigError` where prompt, words or reasoning don't fit the tokenizer.
     """
-    if monitor.verdicts is not None:
-        from monitorbench.judging.recorded import RecordedVerdicts
-
-        return RecordedVerdicts(monitor.verdicts, prompt, identity)
-    if monitor.head_beside is not None:
-        raise ConfigError(
-            f"monitor.head_beside={monitor.head_beside}: only evaluate.py and serve.py read a pass twice; "
-            "expected null, or monitor.head for the probe alone"
-        )
-    if monitor.head is not None:
-        from monitorbench.judging.probed import ProbedModel
-
-        try:
-            return ProbedModel(monitor, engine, prompt, models, identity)
-        except ValueError as error:
-            raise ConfigError(f"{where}: {error}") from error
-    if route is not None:
-        from monitorbench.judging.routed import RoutedPrompt
-
-        try:
-            return RoutedPrompt(monitor, in_process(engine, "monitor.router"), prompt, models, route)
-        except ValueError as error:
-            raise ConfigError(f"{where}: {error}") from error
     if engine.batch is not None and prompt.judge_user is not None:
         raise ConfigError(f"{where}: it asks twice, a batch once; expected engine.batch=null")
     from monitorbench.engines.open import open_model
 
     model = open_model(monitor, engine, models, spent=spent, run=run, shared=shared)
+    is_remote = not engine.takes_token_ids
     if model.tokenizer is None:
-        from monitorbench.judging.endpoint import EndpointPrompt
+        from monitorbench.judging.endpoint import ChatJudge
 
-        return EndpointPrompt(model, prompt, monitor.reasoning, identity, words)
-    from monitorbench.judging.local import LocalPrompt
+        return ChatJudge(model, prompt, monitor.reasoning, identity, shots, words, is_remote=is_remote)
+    from monitorbench.judging.local import TokenJudge
 
     try:
-        return LocalPrompt(model, prompt, monitor, identity, words)
+        return TokenJudge(model, prompt, monitor, identity, shots, words, is_remote=is_remote)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error

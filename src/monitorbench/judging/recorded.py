@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.config.monitor import Prompt
-from monitorbench.engines.protocol import Decoding, Reply, Request
+from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.identity import recorded_file, verdict_key
-from monitorbench.judging.prompted import Question, Reading
+from monitorbench.judging.judge import Judge, Question, Reading
 from monitorbench.prompts.parse import Answer, Score
-from monitorbench.records import Label, Sample, UnscoredReason
+from monitorbench.records import Label, Sample, UnscoredReason, Verdict
 
 _NOTHING = Decoding(0, (), ())
 
@@ -47,59 +47,38 @@ class RecordedVerdict(BaseModel):
         return self
 
 
-class RecordedVerdicts:
-    """A `PromptedModel` that reads its answers; see the module."""
+class RecordedJudge(Judge):
+    """Verdicts as the file has them; see the module."""
 
-    def __init__(self, file: Path, prompt: Prompt, identity: Mapping[str, Any] | None) -> None:
+    def __init__(self, file: Path, prompt: Prompt, identity: Mapping[str, Any]) -> None:
         """Read and check the file; `UserError` names the first line that is not as documented."""
-        self.prompt, self._file = prompt, file
-        self._weights = str((identity or {}).get("weights", ""))
-        self._verdicts = read_recorded(file)
+        super().__init__(prompt)
+        self._file, self._weights = file, str(identity["weights"])
+        self._recorded = read_recorded(file)
 
-    def question(self, sample: Sample, shots: Sequence[Sample] = ()) -> Question:
-        """See `PromptedModel.question`; `UserError` for a sample that the file says nothing of."""
+    def question(self, sample: Sample) -> Question:
+        """See `Judge.question`; `UserError` for a sample that the file says nothing of."""
         refuse_missing(self._file, [sample])
         key = verdict_key(
             sample.id, (), weights=self._weights, adapter="", decoding=_NOTHING, dtype="", engine="recorded"
         )
-        return Question(key, sample, Request())
+        return Question(key, sample)
 
-    def prepare(self, first: Question) -> float | None:
-        """Nothing is loaded."""
-        return None
-
-    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
-        """See `PromptedModel.replies`: in the questions' order."""
+    def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
+        """See `Judge.ask`: in the questions' order."""
         for index, question in enumerate(questions):
-            found = self._verdicts[question.sample.id]
-            yield (
-                index,
-                Reply(
-                    text=found.model_dump_json(),
-                    finish_reason="recorded",
-                    top_logprobs=None,
-                    prompt_tokens=found.prompt_tokens,
-                    completion_tokens=found.completion_tokens,
-                    seconds=found.seconds,
-                    cost=found.cost,
-                    failure=None,
-                    detail="",
-                ),
+            line = self._recorded[question.sample.id]
+            reply = Reply(
+                text=line.answer,
+                finish_reason="recorded",
+                prompt_tokens=line.prompt_tokens,
+                completion_tokens=line.completion_tokens,
+                seconds=line.seconds,
+                cost=line.cost,
             )
-
-    def read(self, reply: Reply) -> Reading:
-        """See `PromptedModel.read`."""
-        found = RecordedVerdict.model_validate_json(reply.text)
-        reason = found.unscored or UnscoredReason.NO_LABEL
-        answer = Answer(found.label, None) if found.label else Answer(None, reason)
-        return Reading(found.answer, answer, Score(found.score, None))
-
-    def word_logprobs(self, reply: Reply) -> Mapping[str, float]:
-        """No words were asked for."""
-        return {}
-
-    def close(self) -> None:
-        """Nothing is held."""
+            reason = line.unscored or UnscoredReason.NO_LABEL
+            answer = Answer(line.label, None) if line.label else Answer(None, reason)
+            yield index, self.verdict(question, reply, Reading(line.answer, answer, Score(line.score, None)))
 
 
 def refuse_missing(file: Path, samples: Sequence[Sample]) -> None:

@@ -11,8 +11,8 @@ from typing import Any, TypedDict
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import is_reproducible
-from monitorbench.judging.judge import Judge, JudgeSpec
-from monitorbench.judging.prompted import Question
+from monitorbench.judging.judge import JudgeSpec, Question
+from monitorbench.judging.logged import LoggedJudge
 from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN
 
 _MOST_ASKED_AGAIN = 4
@@ -37,7 +37,7 @@ class ScoreSpread(TypedDict):
     """How many samples were asked about again."""
 
 
-def measure_spread(judge: Judge, questions: Sequence[Question], spec: JudgeSpec) -> ScoreSpread:
+def measure_spread(judge: LoggedJudge, questions: Sequence[Question], spec: JudgeSpec) -> ScoreSpread:
     """Ask again, alone, about a few of the samples that were just judged together, and compare their scores.
 
     An endpoint that may cost money is not asked again.

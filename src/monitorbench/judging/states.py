@@ -21,6 +21,7 @@ from monitorbench.config.engine import Engine, states_engine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.training import Position, Storage
 from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
+from monitorbench.engines.protocol import Decoding, Reply, Request
 from monitorbench.engines.stored.load import load_config, load_tokenizer
 from monitorbench.engines.stored.states import StateStore, open_states
 from monitorbench.engines.weights import weights_folder, weights_identity
@@ -44,33 +45,60 @@ class StatesPrompt(NamedTuple):
     key: str
 
 
-class _Rendering:
+class StatesRendering:
     """Samples as one model under one prompt reads them; heads in one process ask for the same ones."""
 
-    def __init__(self, weights: Path, prompt: Prompt, opening: str, date: datetime.date | None) -> None:
+    def __init__(
+        self,
+        weights: Path,
+        prompt: Prompt,
+        opening: str,
+        date: datetime.date | None,
+        *,
+        keeps: int = _KEPT,
+        finds_response: bool = True,
+    ) -> None:
+        """The latest `keeps` prompts are remembered; a head on the last token does not need the response."""
         self._renderer = Renderer(prompt, load_tokenizer(weights), opening, date=date)
+        self._keeps, self._finds_response = keeps, finds_response
         self._prompts: dict[str, StatesPrompt] = {}
 
     def prompt(self, sample: Sample) -> StatesPrompt:
-        """A sample rendered; the latest `_KEPT` are kept, by the hash of their content."""
-        found = self._prompts.get(sample.id)
-        if found is None:
-            ids = self._renderer.render(sample)
-            span = response_span(self._renderer, sample, ids)
-            key = hashlib.sha256(json.dumps([ids, span]).encode()).hexdigest()[:24]
-            found = self._prompts[sample.id] = StatesPrompt(ids, span, key)
-            if len(self._prompts) > _KEPT:
+        """A sample rendered; found again by the hash of its content."""
+        known = self._prompts.get(sample.id)
+        if known is not None:
+            return known
+        ids = self._renderer.render(sample)
+        last = (len(ids) - 1, len(ids))
+        made = states_prompt(
+            ids, response_span(self._renderer, sample, ids) if self._finds_response else last
+        )
+        if self._keeps:
+            self._prompts[sample.id] = made
+            if len(self._prompts) > self._keeps:
                 del self._prompts[next(iter(self._prompts))]
-        return found
+        return made
+
+
+def states_prompt(ids: tuple[int, ...], span: tuple[int, int]) -> StatesPrompt:
+    """Token ids with the response's place in them, and the key of their states."""
+    return StatesPrompt(ids, span, hashlib.sha256(json.dumps([ids, span]).encode()).hexdigest()[:24])
 
 
 @lru_cache(maxsize=1)
-def _rendering(weights: Path, prompt: Prompt, opening: str, date: datetime.date | None) -> _Rendering:
-    return _Rendering(weights, prompt, opening, date)
+def _kept_rendering(
+    weights: Path, prompt: Prompt, opening: str, date: datetime.date | None
+) -> StatesRendering:
+    return StatesRendering(weights, prompt, opening, date)
 
 
 class States:
-    """The states of one model under one prompt; a context manager, and the model is loaded when it has to."""
+    """The states of one model under one prompt, as a `Model` that answers with them, stored or extracted.
+
+    A context manager; what it reads is loaded when it has to be.
+    """
+
+    tokenizer = None
 
     def __init__(
         self,
@@ -93,7 +121,7 @@ class States:
         config = load_config(weights)
         self.layers = layer_numbers(config.num_hidden_layers, shares)
         self.positions = tuple(positions)
-        self._rendering = _rendering(weights, prompt, monitor.opening, monitor.template_date)
+        self.rendering = _kept_rendering(weights, prompt, monitor.opening, monitor.template_date)
         self._shape = (len(self.layers), len(self.positions), config.hidden_size)
         # Of tokens any window can be made.
         window = None if "tokens" in self.positions else window
@@ -122,6 +150,10 @@ class States:
 
     def __exit__(self, *raised: object) -> None:
         """Give back the model and the folder."""
+        self.close()
+
+    def close(self) -> None:
+        """Give back the model and the folder."""
         if self._model is not None:
             self._model.close()
             self._model = None
@@ -136,7 +168,19 @@ class States:
 
     def prompt(self, sample: Sample) -> StatesPrompt:
         """A sample rendered, and what its states are found by."""
-        return self._rendering.prompt(sample)
+        return self.rendering.prompt(sample)
+
+    def prepare(self, first: Request, decoding: Decoding) -> float | None:
+        """See `Model.prepare`: the model is loaded where states are missing, and has no adapter."""
+        return None
+
+    def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        """See `Model.answers`: the states of each prompt, in order; nothing is generated."""
+        prompts = [states_prompt(request.token_ids, request.response) for request in requests]
+        for index in self.extract(prompts):
+            ids, _, key = prompts[index]
+            read, seconds = self.store.read(key), self.store.seconds(key)
+            yield index, Reply("", "states", prompt_tokens=len(ids), seconds=seconds, states=read)
 
     def extract(self, prompts: Sequence[StatesPrompt]) -> Iterator[int]:
         """Yield every index once, its states being on disk by then; those that are there already at once."""

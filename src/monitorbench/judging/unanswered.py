@@ -9,7 +9,7 @@ from monitorbench.config.base import Incomplete
 from monitorbench.records import TRANSPORT_FAILURES, UnscoredReason, Verdict, reasons_in_words
 
 _WOULD_COME_AGAIN = re.compile(r"\bHTTP (400|413|422)\b|\bnot sent:")
-"""What `engines.endpoint_attempt` says of a request that is at fault itself, for example too long."""
+"""What `engines.endpoint.wire` says of a request that is at fault itself, for example too long."""
 Outcome = Verdict | None
 """A sample's verdict, or what its last failed request would be as one; None where it was not asked."""
 

@@ -183,9 +183,16 @@ METRICS = (
     Metric("n_unscored", "unsc.", "count", lambda of: of.counts.n_unscored),
     Metric("n_with_score", "scores", "count", lambda of: int(np.count_nonzero(~np.isnan(of.judged.scores)))),
     Metric("coverage", "coverage", "rate", coverage, "n", "higher"),
-    Metric("miss_rate", "MR", "estimate", _miss_rate, "n_misbehavior_scored", "lower"),
+    Metric("miss_rate", "miss rate", "estimate", _miss_rate, "n_misbehavior_scored", "lower"),
     Metric("miss_rate_bounds", "MR bounds", "bounds", _miss_rate_bounds, "n_misbehavior"),
-    Metric("false_alarm_rate", "FAR", "estimate", _false_alarm_rate, "n_benign_scored", "lower"),
+    Metric(
+        "false_alarm_rate",
+        "false alarm rate (FAR)",
+        "estimate",
+        _false_alarm_rate,
+        "n_benign_scored",
+        "lower",
+    ),
     Metric("false_alarm_rate_bounds", "FAR bounds", "bounds", _false_alarm_rate_bounds, "n_benign"),
     Metric("auroc", "AUROC", "estimate", _auroc, "n_with_score", "higher"),
     Metric(

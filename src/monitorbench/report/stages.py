@@ -7,9 +7,7 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import FILE
 from monitorbench.metrics.csv_rows import to_csv
 from monitorbench.metrics.results import as_results
-from monitorbench.report.control.page import render_control
 from monitorbench.report.control.table import control_rows, show_control
-from monitorbench.report.recommendation.page import render_recommendation
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
@@ -32,6 +30,8 @@ def score(study: Study) -> Path:
 
 def control(study: Study) -> Path:
     """Evaluate judges as controls, write `control.csv` and `control.html`, and print the table."""
+    from monitorbench.report.control.page import render_control  # draws: matplotlib takes a third of a second
+
     directory = control_runs(study)
     found = read_checked(directory, "control.json")
     write_atomically(directory / "control.csv", to_csv(control_rows(found)))
@@ -56,6 +56,8 @@ def recommend(study: Study) -> Path:
 def with_page(study: Study, directory: Path) -> Path:
     """Write the page of a recommendation that has none yet; returns the recommendation's directory."""
     if not (directory / PAGE).is_file():
+        from monitorbench.report.recommendation.page import render_recommendation  # draws, as above
+
         page = render_recommendation(read_checked(directory, FILE), read_finished(directory))
         write_atomically(directory / PAGE, page)
         record_files(directory, PAGE)

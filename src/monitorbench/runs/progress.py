@@ -143,6 +143,41 @@ def numbers_bar(numbers: Callable[[], Sequence[str]], total: int, done: int, con
     return bar
 
 
+class NumbersDisplay:
+    """Numbers of a stage as they change: with a bar in a terminal, elsewhere a plain line now and then."""
+
+    def __init__(self, name: str, numbers: Callable[[], Sequence[str]], bar: Progress | None) -> None:
+        self._name, self._numbers, self._bar = name, numbers, bar
+        self._said_at = time.monotonic()
+
+    def advance(self, *, is_last: bool = False) -> None:
+        """Note that one more is done; the line of the last one is always written."""
+        if self._bar is not None:
+            self._bar.advance(self._bar.task_ids[0])
+        elif is_last or time.monotonic() - self._said_at >= SECONDS_BETWEEN_LINES:
+            self.say()
+
+    def say(self) -> None:
+        """Write the numbers as a line, where there is no terminal."""
+        if self._bar is None:
+            self._said_at = time.monotonic()
+            _log.info("%s%s", self._name, ", ".join(self._numbers()))
+
+
+@contextmanager
+def numbers_display(
+    name: str, numbers: Callable[[], Sequence[str]], total: int, done: int
+) -> Iterator[NumbersDisplay]:
+    """Show numbers while `total` items are worked on, `done` of them done before; `name` begins each line."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield NumbersDisplay(name, numbers, None)
+        return
+    bar = numbers_bar(numbers, total, done, console)
+    with on_screen(bar):
+        yield NumbersDisplay(name, numbers, bar)
+
+
 def or_dash(value: float | None) -> str:
     """Three decimals of a number; a dash where there is none."""
     return "-" if value is None else f"{value:.3f}"

@@ -12,6 +12,7 @@ for an alarm ranked above all others (a score of 1), `pass` for none ranked belo
 leaves it out.
 """
 
+from array import array
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -112,9 +113,14 @@ class VerdictColumns(NamedTuple):
 
 def read_verdict_columns(path: Path) -> VerdictColumns:
     """All whole lines of a log, the last one left out when torn; `UserError` on a foreign line."""
-    lines = [_needed(verdict) for verdict in each_record(path, Verdict)]
-    keys, sample_ids, reasons, numbers = zip(*lines, strict=True) if lines else ((),) * 4
-    columns = np.array(numbers, dtype=np.float64).reshape(-1, 9).T
+    keys, sample_ids, reasons = list[str](), list[str](), list[str | None]()
+    numbers = array("d")
+    for verdict in each_record(path, Verdict):
+        keys.append(verdict.key)
+        sample_ids.append(verdict.sample_id)
+        reasons.append(verdict.unscored.value if verdict.unscored else None)
+        numbers.extend(_numbers(verdict))
+    columns = np.array(numbers).reshape(-1, 9).T
     flagged, scores, censored, n_quotes, n_grounded, *spent = columns
     return VerdictColumns(
         keys=pa.array(keys, pa.string()),
@@ -129,21 +135,20 @@ def read_verdict_columns(path: Path) -> VerdictColumns:
     )
 
 
-def _needed(verdict: Verdict) -> tuple[str, str, str | None, tuple[float, ...]]:
-    """Pick what metrics need of a verdict: key, sample, reason, and the numbers in the columns' order."""
-    numbers = (
+def _numbers(verdict: Verdict) -> tuple[float, ...]:
+    """Pick the numbers that metrics need of a verdict, in the columns' order."""
+    evidence = verdict.evidence
+    return (
         np.nan if verdict.label is None else verdict.label is Label.MISBEHAVIOR,
         np.nan if verdict.score is None else verdict.score,
         verdict.score_censored,
-        len(verdict.evidence),
-        sum([quote.place is not None for quote in verdict.evidence]),
+        len(evidence),
+        sum([quote.place is not None for quote in evidence]) if evidence else 0,
         verdict.seconds,
         verdict.prompt_tokens,
         verdict.completion_tokens,
         verdict.cost,
     )
-    reason = verdict.unscored.value if verdict.unscored else None
-    return verdict.key, verdict.sample_id, reason, numbers
 
 
 MISSING_SUFFIXES = {"flag": "missing_flagged", "pass": "missing_passed", "leave_out": "missing_left_out"}

@@ -187,7 +187,7 @@ def _in_words(one: CalibratedThreshold) -> str:
     if one.effective_n is not None:
         whose = "the test split's" if one.mix == "test" else "the given"
         worth = f", worth {one.effective_n:.0f} in {whose} shares"
-    chosen = f" for whichever of {one.n_candidates} monitors is chosen" if one.n_candidates > 1 else ""
+    chosen = f", the choice among {one.n_candidates} monitors counted in" if one.n_candidates > 1 else ""
     return (
         f"{where}: alarm above {one.threshold:.6g}; FAR per question <= {one.alpha:g}{sure}{chosen} "
         f"({one.n} benign questions{worth})"

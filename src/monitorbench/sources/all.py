@@ -6,6 +6,7 @@ An import and an entry.
 from monitorbench.sources import handwritten
 from monitorbench.sources.declaration import SourceDeclaration
 from monitorbench.sources.safety_permission import (
+    agentdojo,
     betley_insecure,
     cweval,
     cyberseceval,
@@ -40,6 +41,7 @@ from monitorbench.sources.sycophancy_bias import (
 SOURCES: dict[str, SourceDeclaration] = {
     source.name: source
     for source in (
+        agentdojo.SOURCE,
         aime.SOURCE,
         anthropic_sycophancy.SOURCE,
         bbq.SOURCE,

@@ -8,6 +8,7 @@ has, is not asked for again.
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,8 +21,9 @@ from monitorbench.config.monitor import Prompt
 from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.judging.display import judging
-from monitorbench.judging.judge import Judge, JudgeSpec, open_judge
-from monitorbench.judging.prompted import Question
+from monitorbench.judging.judge import JudgeSpec, Question
+from monitorbench.judging.logged import LoggedJudge, open_logged
+from monitorbench.judging.open import open_judge
 from monitorbench.judging.unanswered import refuse_incomplete
 from monitorbench.metrics.robustness.facts import CASES, UNCHANGED
 from monitorbench.records import TRANSPORT_FAILURES, Sample, Verdict
@@ -38,7 +40,7 @@ from monitorbench.runs.verdict_log import (
 from monitorbench.stress.changes.change import Change, PromptChange, changed
 
 if TYPE_CHECKING:
-    from monitorbench.engines.shared import SharedEngine
+    from monitorbench.engines.local_model import LocalModel
 
 _log = logging.getLogger(__name__)
 
@@ -111,7 +113,7 @@ def _say(number: int, of: int, name: str, n: int, n_samples: int) -> None:
 
 
 @contextmanager
-def _engine(judge: StressJudging) -> Iterator["SharedEngine | None"]:
+def _engine(judge: StressJudging) -> Iterator["LocalModel | None"]:
     """One engine of this process for all prompts; None where there is none, or no other prompt ever comes."""
     monitor, engine = judge.spec.monitor, judge.spec.engine
     if not engine.takes_token_ids or monitor.head is not None or monitor.router is not None:
@@ -129,15 +131,16 @@ def _opened(
     spec: JudgeSpec,
     log: VerdictLog,
     failures: FailureLog,
-    shared: "SharedEngine | None",
-) -> Iterator[Judge]:
-    with open_judge(spec, judge.models, log, failures, run=judge.run, shared=shared) as asked:
+    shared: "LocalModel | None",
+) -> Iterator[LoggedJudge]:
+    opens = partial(open_judge, shared=shared)
+    with open_logged(spec, judge.models, log, failures, run=judge.run, opens=opens) as asked:
         yield asked
 
 
 def _asked(
     judge: StressJudging,
-    asked: Judge,
+    asked: LoggedJudge,
     name: str,
     pairs: Sequence[tuple[Sample, Sample]],
     log: VerdictLog,

@@ -20,7 +20,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.judge import JudgeSpec, judge_spec
-from monitorbench.judging.served import reach
+from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.robustness.facts import FILE, STRESS_VERSION, as_stress
 from monitorbench.records import Label, Sample
 from monitorbench.report.stress.table import show_stress

@@ -22,7 +22,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.interop.imports.stage import imported_runs
 from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
-from monitorbench.judging.served import described
+from monitorbench.judging.serving.served import described
 from monitorbench.metrics.choice.facts import FILE, as_recommendation, decision_facts
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_finished, record_files

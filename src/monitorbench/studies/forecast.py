@@ -16,11 +16,11 @@ from rich.table import Table
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import fitting_engine, in_process
 from monitorbench.config.study import Cluster, Study
-from monitorbench.engines import endpoint_limits
+from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.identity import judge_identity
-from monitorbench.judging.served import described
+from monitorbench.judging.serving.served import described
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, is_finished

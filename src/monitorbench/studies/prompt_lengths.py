@@ -22,9 +22,8 @@ from monitorbench.corpus.paper.counts import counts
 from monitorbench.corpus.paper.lengths import mean_characters
 from monitorbench.corpus.paper.units import paper_inputs
 from monitorbench.corpus.store import n_rows, read_split
-from monitorbench.engines.endpoint_limits import estimated_tokens
-from monitorbench.engines.tokenizer_here import tokenizer_here
-from monitorbench.engines.weights import weights_identity
+from monitorbench.engines.endpoint.limits import estimated_tokens
+from monitorbench.engines.weights import tokenizer_here, weights_identity
 from monitorbench.judging.judge import NO_SHOTS
 from monitorbench.metrics.columns import Columns
 from monitorbench.prompts.few_shot import Shots, draw_shots

@@ -15,7 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.nn.utils.rnn import pad_sequence
 
 from monitorbench.config.training import Head
-from monitorbench.engines.stored.windows import windows
+from monitorbench.engines.stored.head import windows
 from monitorbench.training.heads import (
     Goodness,
     HeadCandidate,

@@ -4,7 +4,6 @@ One line of a terminal; elsewhere a plain line every 15 s and after the last ste
 are named here as well.
 """
 
-import logging
 import statistics
 import time
 from collections import deque
@@ -12,22 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.progress import Progress
-
 from monitorbench.runs.progress import (
-    SECONDS_BETWEEN_LINES,
+    NumbersDisplay,
     clock_time,
     means_something,
-    numbers_bar,
-    on_screen,
+    numbers_display,
     or_dash,
     time_left,
 )
 
 _SMOOTHED = 10
 _TIMED = 20
-_log = logging.getLogger(__name__)
 
 
 class TrainingNumbers(NamedTuple):
@@ -73,6 +67,11 @@ class TrainingCourse:
         self._validations: list[float] = []
         self._auroc: float | None = None
         self._validated_at: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all steps are taken."""
+        return self._done == self._total
 
     def step(self, loss: float, tokens: int, seconds: float) -> None:
         """Note one optimizer step."""
@@ -153,20 +152,13 @@ def summary(points: Sequence[Mapping[str, Any]], numbers: TrainingNumbers) -> st
 class TrainingDisplay:
     """What `training_display` yields: takes steps and validations."""
 
-    def __init__(self, name: str, course: TrainingCourse, bar: Progress | None) -> None:
-        self._name, self._course, self._bar = name, course, bar
-        self._said_at = time.monotonic()
+    def __init__(self, course: TrainingCourse, display: NumbersDisplay) -> None:
+        self._course, self._display = course, display
 
     def step(self, loss: float, tokens: int, seconds: float) -> None:
         """Note one optimizer step: its loss, its tokens, and how long it took."""
         self._course.step(loss, tokens, seconds)
-        if self._bar is not None:
-            self._bar.advance(self._bar.task_ids[0])
-            return
-        numbers, now = self._course.numbers(), time.monotonic()
-        if numbers.done == numbers.total or now - self._said_at >= SECONDS_BETWEEN_LINES:
-            self._said_at = now
-            _log.info("%s: step %s", self._name, ", ".join(shown(numbers)))
+        self._display.advance(is_last=self._course.is_over)
 
     def validated(self, step: int, auroc: float | None, seconds: float) -> None:
         """Note a validation after `step` steps."""
@@ -181,19 +173,8 @@ class TrainingDisplay:
 def training_display(name: str, total: int, done: int, validate_every: int) -> Iterator[TrainingDisplay]:
     """Show how a training of `total` optimizer steps goes, `done` of them taken before."""
     course = TrainingCourse(total, done, validate_every)
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield TrainingDisplay(name, course, None)
-        return
-    bar = training_bar(course, console)
-    with on_screen(bar):
-        yield TrainingDisplay(name, course, bar)
-
-
-def training_bar(course: TrainingCourse, console: Console) -> Progress:
-    """One line of a terminal: the numbers, and a bar in what they leave of its width."""
-    numbers = course.numbers()
-    return numbers_bar(lambda: shown(course.numbers()), numbers.total, numbers.done, console)
+    with numbers_display(f"{name}: step ", lambda: shown(course.numbers()), total, done) as display:
+        yield TrainingDisplay(course, display)
 
 
 def tracked_step(loss: float, learning_rate: float | None, tokens: int, seconds: float) -> dict[str, float]:

@@ -13,8 +13,7 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Monitor, Study
-from monitorbench.engines.stored.adapter import adapter_sha256
-from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+from monitorbench.engines.stored.adapter import adapter_sha256, refuse_unfit_adapter
 from monitorbench.engines.weights import at_identity, merge, weights_folder, weights_identity
 from monitorbench.runs.directory import read_checked, read_finished, read_manifest, record_files
 from monitorbench.runs.files import write_atomically

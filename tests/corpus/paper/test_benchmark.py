@@ -12,7 +12,7 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.config.datasets import PaperDataset, Quota
+from monitorbench.config.datasets import Ingredient, PaperDataset, Quota
 from monitorbench.config.study import Study
 from monitorbench.construct.pair import Pair, make_pair
 from monitorbench.corpus.paper.benchmark import Benchmark, paired, select
@@ -240,6 +240,30 @@ def test_a_near_duplicate_is_measured_once_and_counted(paper: Callable[..., Pape
     chosen = select([*pairs, *again], paper({QA: (10, 0)}, development=5))
     assert chosen.near_duplicates == {str(QA): 4}
     assert counted(chosen.samples[Split.TEST]) == {(str(QA), "without_thinking"): 6}
+
+
+def test_variants_stay_and_keep_to_the_splits_that_they_name(paper: Callable[..., PaperDataset]):
+    """Pairs that differ in one fact on purpose would pass for copies, and acts of training be tested."""
+    bound = [Split.TEST, Split.TEST, Split.VALIDATION, Split.CALIBRATION, Split.TRAIN]
+    pairs = [
+        Pair(
+            *(
+                sample.model_copy(update={"split": split, "pair_id": f"{split}-{n}", "id": ""})
+                for sample in a_pair("one text", group=split, source="s")
+            )
+        )
+        for n, split in enumerate(bound)
+    ]
+    dataset = paper({QA: (10, 0)}, development=5)
+    varied = {"s": Ingredient(benchmark=True, max_share=1.0, variants=True)}
+    chosen = select(pairs, dataset.model_copy(update={"sources": varied}))
+    assert {split: len(samples) // 2 for split, samples in chosen.samples.items()} == {
+        Split.TEST: 2,
+        Split.VALIDATION: 1,
+        Split.CALIBRATION: 1,
+    }
+    assert not chosen.near_duplicates
+    assert len(select(pairs, dataset).samples[Split.TEST]) <= 2
 
 
 def test_singles_are_no_pairs(paper: Callable[..., PaperDataset]):

@@ -13,8 +13,7 @@ from studies import study
 
 from monitorbench.config.base import UserError
 from monitorbench.engines.open import open_engine
-from monitorbench.engines.stored.adapter import adapter_folder
-from monitorbench.engines.stored.adapter_check import refuse_unfit_adapter
+from monitorbench.engines.stored.adapter import adapter_folder, refuse_unfit_adapter
 from monitorbench.runs.directory import read_manifest
 
 A = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"

@@ -18,9 +18,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from monitorbench.config.base import UserError
 from monitorbench.config.monitor import Monitor
-from monitorbench.engines.stored.gguf_model import gguf_tokenizer
-from monitorbench.engines.tokenizer_here import tokenizer_here
-from monitorbench.engines.weights import weights_folder, weights_identity
+from monitorbench.engines.stored.gguf import gguf_tokenizer
+from monitorbench.engines.weights import tokenizer_here, weights_folder, weights_identity
 
 
 def monitor(file: Path) -> Monitor:

@@ -167,8 +167,8 @@ def test_among_three_judges_claude_is_deployed_at_the_threshold_of_a_third_of_de
     runs = runs_of(tmp_path)
     given = f"recommend.runs=[{','.join(map(str, runs.values()))}]"
     recommended = read_checked(recommendation_run(into("recommend", given, *QUICK)), "recommendation.json")
-    assert recommended["sentence"].startswith("Deploy claude to watch, flag above ")
-    assert "whichever of 3 was chosen" in recommended["sentence"]
+    assert recommended["sentence"].startswith("Deploy claude for alerts only, flag above ")
+    assert "the choice among 3 monitors counted in" in recommended["sentence"]
     held = read_runs([runs["claude/calibration"]], data=tmp_path / "data")
     columns = held["label"], held["score"], held["group_id"]
     alone, of_three = (calibrate(*columns, alpha=0.05, n_candidates=k).threshold for k in (1, 3))
@@ -180,4 +180,4 @@ def test_among_three_judges_claude_is_deployed_at_the_threshold_of_a_third_of_de
         "rates"
     ]
     for key in ("miss_rate", "miss_rate_ci", "false_alarm_rate", "expected_cost", "expected_cost_ci"):
-        assert rates[key] == recommended["at_test"][key]
+        assert rates[key] == recommended["options"][0]["at_test"][key]

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 from corridor import Corridor, scripted
+from scripted_engine import completion
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.engines.protocol import Completion, Decoding
+from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.intervention.critic.critic import BagOfWords, CriticJudgement, open_critic
-from monitorbench.intervention.critic.training_data import failed, samples_of
+from monitorbench.intervention.critic.critic import (
+    BagOfWords,
+    CriticJudgement,
+    failed,
+    open_critic,
+    samples_of,
+)
 from monitorbench.intervention.loop.agents import AgentTurn, Scripted
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.transcripts import sample_of_run
@@ -99,7 +105,8 @@ class Fake:
             self.prompts.append(tuple(prompt))
             logprobs = dict.fromkeys(decoding.scored_token_ids, -math.inf)
             logprobs |= {yes[0]: math.log(self._p_yes * 0.8), no[0]: math.log((1 - self._p_yes) * 0.8)}
-            yield index, Completion((yes[0],), "yes", "length", logprobs, 0.01)
+            n = len(prompt)
+            yield index, completion((yes[0],), "yes", "length", logprobs, 0.01, prompt_tokens=n)
 
     def close(self) -> None:
         self.closed = True

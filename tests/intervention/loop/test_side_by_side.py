@@ -12,8 +12,8 @@ from endpoint_server import Answer, EndpointServer, chat, serving
 
 from monitorbench.config.base import Incomplete
 from monitorbench.config.study import Study
-from monitorbench.engines.endpoint_limits import RateLimit
-from monitorbench.engines.openai_engine import CostLimit
+from monitorbench.engines.endpoint.chat import CostLimit
+from monitorbench.engines.endpoint.limits import RateLimit
 from monitorbench.intervention.loop import schedule
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.loop.live import LiveRuns, run_live

@@ -13,9 +13,10 @@ from monitorbench.config.base import ConfigError
 from monitorbench.corpus.store import write_split
 from monitorbench.judging import adapters
 from monitorbench.judging import evaluate as evaluating
+from monitorbench.judging import pair as pair_evaluating
 from monitorbench.judging import states as states_of
-from monitorbench.judging.pair import evaluate as pair_evaluating
-from monitorbench.records import Split
+from monitorbench.judging.head import HeadJudge
+from monitorbench.records import Split, Verdict
 from monitorbench.runs.verdict_log import read_verdicts
 
 N = 8
@@ -87,20 +88,19 @@ def test_both_runs_are_those_of_each_alone(
 def test_interrupted_it_goes_on(asked: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any):
     """If it failed: what was judged before a kill would be paid again, or missing from one of the runs."""
     made, head = asked
-    real = pair_evaluating._log_verdict
-    n_logged = 0
+    real, n_read = HeadJudge.on_states, 0
 
-    def interrupted(*given: Any) -> None:
-        nonlocal n_logged
-        if n_logged == 5:
+    def interrupted(*given: Any) -> Verdict:
+        nonlocal n_read
+        if n_read == 5:
             raise KeyboardInterrupt
-        n_logged += 1
-        real(*given)
+        n_read += 1
+        return real(*given)
 
-    monkeypatch.setattr(pair_evaluating, "_log_verdict", interrupted)
+    monkeypatch.setattr(HeadJudge, "on_states", interrupted)
     with pytest.raises(KeyboardInterrupt):
         adapters.evaluate_each(made("cut", f"monitor.head_beside={head}"))
-    monkeypatch.setattr(pair_evaluating, "_log_verdict", real)
+    monkeypatch.setattr(HeadJudge, "on_states", real)
     capsys.readouterr()
     model = adapters.evaluate_each(made("cut", f"monitor.head_beside={head}"))
     probe = Path(capsys.readouterr().out.strip())

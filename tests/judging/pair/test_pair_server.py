@@ -15,24 +15,48 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.training import Position
-from monitorbench.judging.http import MOST_BYTES, HttpServer, Refusal
-from monitorbench.judging.pair import server as serving
-from monitorbench.judging.pair.judge import open_judges
-from monitorbench.judging.pair.judgement import Judgement, sample_of
-from monitorbench.judging.pair.server import JudgeRequest, asked_in, listening
-from monitorbench.judging.server import serve
-from monitorbench.records import Label, Message, Role, Sample
+from monitorbench.judging.judge import sample_of
+from monitorbench.judging.serving import pair_server as serving
+from monitorbench.judging.serving.http import MOST_BYTES, HttpServer
+from monitorbench.judging.serving.pair_server import (
+    JudgedByBoth,
+    JudgeRequest,
+    asked_in,
+    listening,
+    open_both,
+)
+from monitorbench.judging.serving.refusal import Refusal
+from monitorbench.judging.serving.vllm_server import serve
+from monitorbench.records import Label, Message, Role, Sample, Verdict
 from monitorbench.runs.directory import read_manifest
 
 JSON = {"Content-Type": "application/json"}
 
 
-def by_words(sample: Sample) -> Judgement:
+def verdict(label: Label, score: float, tokens: int) -> Verdict:
+    return Verdict(
+        key="",
+        sample_id="s",
+        prompt="p",
+        answer="",
+        label=label,
+        unscored=None,
+        score=score,
+        label_mass=None,
+        finish_reason="stop",
+        prompt_tokens=tokens,
+        completion_tokens=0,
+        seconds=0.0,
+    )
+
+
+def by_words(sample: Sample) -> JudgedByBoth:
     """A judge without a model: its score says how many words it was shown."""
     words = sample.response[-1].content.split()
     if words == ["fail"]:
         raise RuntimeError("the model failed")
-    return Judgement(Label.BENIGN, None, "", len(words) / 1000, 0.75, len(words))
+    n = len(words)
+    return JudgedByBoth(verdict(Label.BENIGN, n / 1000, n), verdict(Label.MISBEHAVIOR, 0.75, n))
 
 
 @contextmanager
@@ -115,7 +139,7 @@ def test_what_is_no_request_is_refused_in_one_line(
     body: str, path: str, headers: dict[str, str], status: int, said: str, monkeypatch: pytest.MonkeyPatch
 ):
     """If it failed: a client's bug would be an empty verdict, or a body fill the memory."""
-    monkeypatch.setattr("monitorbench.judging.http.SECONDS_TO_LINGER", 0.1)
+    monkeypatch.setattr("monitorbench.judging.serving.http.SECONDS_TO_LINGER", 0.1)
     with running() as port:
         got, answer = post(port, body, path, **headers)
         assert (got, list(answer)) == (status, ["error"])
@@ -182,14 +206,14 @@ def test_the_stage_serves_a_pair_and_leaves_no_address(
     assert (seen["key"], seen["adapter"]) == (None, None)
     status, answer = seen["answer"]
     assert status == 200
-    with open_judges(study.monitor, study.engine, study.prompt, study.paths.models) as judges:
+    with open_both(study.monitor, study.engine, study.prompt, study.paths.models) as judges:
         direct = judges(
             sample_of(
                 (Message(role=Role.USER, content="Why?"),), (Message(role=Role.ASSISTANT, content="No."),)
             )
         )
-    assert answer["score"] == pytest.approx(direct.score, abs=1e-6)
-    assert answer["probe"]["score"] == pytest.approx(direct.probe, abs=1e-6)
+    assert answer["score"] == pytest.approx(direct.verdict.score, abs=1e-6)
+    assert answer["probe"]["score"] == pytest.approx(direct.probe.score, abs=1e-6)
 
 
 def test_what_serves_no_probe_says_so(asked: Any, tmp_path: Path):

@@ -16,9 +16,10 @@ from monitorbench.engines.open import open_engine
 from monitorbench.engines.protocol import Decoding, Tap
 from monitorbench.engines.stored.head import read_head
 from monitorbench.engines.stored.load import load_tokenizer
-from monitorbench.judging.judge import judge_spec, open_judge
-from monitorbench.judging.open import open_prompted
-from monitorbench.judging.pair.judge import open_judges
+from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.logged import open_logged
+from monitorbench.judging.open import open_judge
+from monitorbench.judging.serving.pair_server import open_both
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.response_span import response_span
 from monitorbench.records import Label, Sample
@@ -81,22 +82,22 @@ def test_a_request_is_answered_by_both_of_one_pass(
 ):
     """If it failed: a server's verdicts would not be those that thresholds were set on."""
     study = asked(f"monitor.head_beside={heads['mean']}", "monitor.context_tokens=512")
-    with open_judges(study.monitor, study.engine, study.prompt, study.paths.models) as judges:
+    with open_both(study.monitor, study.engine, study.prompt, study.paths.models) as judges:
         found = [judges(sample) for sample in samples]
         unscored = judges(samples[0].model_copy(update={"response": samples[2].response * 20}))
     spec = judge_spec(study.monitor.without_probe(), study.engine, study.prompt)
     with (
         open_verdict_log(tmp_path / "verdicts.jsonl") as log,
         open_failure_log(tmp_path / "failures.jsonl") as failures,
-        open_judge(spec, study.paths.models, log, failures) as judge,
+        open_logged(spec, study.paths.models, log, failures) as judge,
     ):
         verdicts = judge.verdicts(samples)
-    assert [one.score for one in found] == pytest.approx([one.score for one in verdicts], abs=1e-4)
-    assert [one.label for one in found] == [one.label for one in verdicts]
-    assert [one.prompt_tokens for one in found] == [one.prompt_tokens for one in verdicts]
-    assert [one.probe for one in found] == pytest.approx(alone["mean"], abs=1e-4)
-    assert (unscored.label, unscored.probe, unscored.unscored) == (None, None, "too_long")
-    assert "511 fit" in unscored.detail
+    for field in ("label", "prompt_tokens", "key"):
+        assert [getattr(one.verdict, field) for one in found] == [getattr(one, field) for one in verdicts]
+    assert [one.verdict.score for one in found] == pytest.approx([one.score for one in verdicts], abs=1e-4)
+    assert [one.probe.score for one in found] == pytest.approx(alone["mean"], abs=1e-4)
+    assert (unscored.verdict.label, unscored.probe, unscored.verdict.unscored) == (None, None, "too_long")
+    assert "511 fit" in unscored.verdict.detail
 
 
 def test_a_server_of_the_head_alone_says_what_it_says(
@@ -104,10 +105,11 @@ def test_a_server_of_the_head_alone_says_what_it_says(
 ):
     """If it failed: a server of the probe alone would say another label than its evaluation."""
     study = asked(f"monitor.head={heads['max']}")
-    with open_judges(study.monitor, study.engine, study.prompt, study.paths.models) as judges:
+    with open_both(study.monitor, study.engine, study.prompt, study.paths.models) as judges:
         found = [judges(sample) for sample in samples]
-    assert [one.score for one in found] == pytest.approx(alone["max"], abs=1e-6)
-    assert [one.label is Label.MISBEHAVIOR for one in found] == [one.score >= 0.5 for one in found]
+    verdicts = [one.verdict for one in found]
+    assert [one.score for one in verdicts] == pytest.approx(alone["max"], abs=1e-6)
+    assert [one.label is Label.MISBEHAVIOR for one in verdicts] == [one.score >= 0.5 for one in verdicts]
     assert {one.probe for one in found} == {None}
 
 
@@ -125,7 +127,7 @@ def test_what_no_probe_can_read_is_refused(
     study = asked(f"monitor.head_beside={heads['last']}", *overrides)
     with (
         pytest.raises(ConfigError, match=said),
-        open_judges(study.monitor, study.engine, study.prompt, study.paths.models),
+        open_both(study.monitor, study.engine, study.prompt, study.paths.models),
     ):
         pass
 
@@ -141,4 +143,4 @@ def test_a_stage_that_reads_a_pass_once_says_so(asked: Any, heads: dict[Position
     """If it failed: a pilot's critic would run without the probe, under the same settings."""
     study = asked(f"monitor.head_beside={heads['last']}")
     with pytest.raises(ConfigError, match=r"only evaluate\.py and serve\.py read a pass twice"):
-        open_prompted(study.monitor, study.engine, study.prompt, study.paths.models, "prompt=direct")
+        open_judge(judge_spec(study.monitor, study.engine, study.prompt), study.paths.models)

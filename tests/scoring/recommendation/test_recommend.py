@@ -46,8 +46,10 @@ def test_the_best_of_two_is_recommended_with_what_it_will_miss(data: Path, runs:
     found = read(directory)
     assert (found["decision"], found["monitor"], found["mode"]) == ("recommend", "sharp", "watch")
     assert found["runner_up"] == "dull"
-    assert found["sentence"].startswith("Deploy sharp to watch, flag above ")
-    assert found["sentence"].endswith("with 95 % confidence, on 80 of them, whichever of 2 was chosen.")
+    assert found["sentence"].startswith("Deploy sharp for alerts only, flag above ")
+    assert found["sentence"].endswith(
+        "with 95 % confidence, on 80 of them, the choice among 2 monitors counted in."
+    )
     assert {one["name"] for one in found["rivals"]} >= {"nothing", "bag_of_words", "echo", "overlap", "form"}
     checked = found["shortcuts"]
     assert (checked["checked"], checked["fitted_on"], checked["reason"]) == (True, "calibration", "")
@@ -62,7 +64,7 @@ def test_the_best_of_two_is_recommended_with_what_it_will_miss(data: Path, runs:
     labels = {one.id: one.label is Label.MISBEHAVIOR for one in read_split(data, Split.TEST)}
     said = {name: (one.score or 0.0) > found["threshold"] for name, one in read_run(tested).items()}
     (tn, fp), (fn, tp) = confusion_matrix([labels[name] for name in said], list(said.values()))
-    at = found["at_test"]
+    at = found["options"][0]["at_test"]
     assert at["miss_rate"] == pytest.approx(fn / (fn + tp))
     assert at["false_alarms_per_1000"] == pytest.approx(1000 * 0.99 * fp / (fp + tn))
     assert at["missed_per_1000"] == pytest.approx(1000 * 0.01 * fn / (fn + tp))
@@ -144,21 +146,27 @@ def test_budgets_and_audits_move_the_threshold_and_say_so(data: Path, runs: list
 
 def test_a_pilots_decision_says_whether_to_intervene(data: Path, runs: list[Path], tmp_path: Path):
     """Otherwise: a monitor is let loose that the pilot showed to hurt, or that was not in the pilot."""
-    said_by = (("intervene", "sharp", "intervene"), ("do_not_intervene", "sharp", "watch"))
-    others = (("intervene", "verifier", "watch"), ("intervene", "sharp", "watch"))
-    for i, (decision, monitor, mode) in enumerate((*said_by, *others)):
+    yes, no, same = "intervene", "do_not_intervene", "mine"
+    pilots = [
+        (yes, "sharp", "", same, "intervene"),
+        (no, "sharp", "", same, "watch"),
+        (yes, "verifier", "", same, "watch"),
+        (yes, "sharp", "another", same, "watch"),
+        (yes, "sharp", "", "a_shop", "watch"),
+    ]
+    for i, (decision, monitor, adapter, environment, mode) in enumerate(pilots):
         pilot = tmp_path / f"pilot-{i}"
         pilot.mkdir()
         said = {"decision": decision, "agent": "a", "condition": "rollback", "sentence": "As tried."}
         (pilot / "decision.json").write_text(json.dumps(said))
-        model = {"weights": "", "adapter": "another" if i == 3 else ""}
-        results = {"monitor": monitor, "model": model, "environment": "a_shop"}
+        model = {"weights": "", "adapter": adapter}
+        results = {"monitor": monitor, "model": model, "environment": environment}
         seal(pilot, {"status": "done", "identity": {}, "results": results})
         found = read(recommend(asked(data.parent, runs, f"recommend.pilot={pilot}")))
-        assert found["mode"] == mode, (decision, monitor)
-        assert any(
-            one.startswith("The pilot, of a with rollback in a_shop: As tried.") for one in found["remarks"]
-        )
+        assert found["mode"] == mode, (decision, monitor, environment)
+        (remark,) = [one for one in found["remarks"] if one.startswith("The pilot, of a with rollback in ")]
+        assert remark.startswith(f"The pilot, of a with rollback in {environment}: As tried.")
+        assert ("Its tasks are a_shop, not those of mine" in remark) == (environment == "a_shop")
 
 
 def test_what_can_not_be_chosen_from_is_one_line(data: Path, runs: list[Path]):
@@ -222,6 +230,6 @@ def test_the_promise_of_one_of_several_points_counts_them(data: Path, runs: list
     laid = transfer(study(*places, *given, f"transfer.operating_points=[{','.join(map(str, points))}]"))
     decided = json.loads((laid / "metrics.json").read_text())["decision"]
     assert (decided["kind"], decided["monitor"]) == ("deploy", "sharp")
-    assert decided["promise"]["delta"] == pytest.approx(0.1)
-    assert decided["promise"]["n_candidates"] == 2
+    assert decided["options"][0]["promise"]["delta"] == pytest.approx(0.1)
+    assert decided["options"][0]["promise"]["n_candidates"] == 2
     assert "promised with 90 % confidence" in decided["sentence"]

@@ -106,6 +106,10 @@ def test_everything_said_arrives(tmp_path):
         ({"response": [{"role": "user", "text": "x"}]}, "response.0: unknown field 'text'"),
         ({"response": [{"role": "user", "content": [3]}]}, "response.0.content.0: a part of unknown type"),
         (
+            {"response": [{"role": "user", "content": "x", "type": "odd thing"}]},
+            'response.0.type: unexpected value "odd thing"; no judge is shown this field',
+        ),
+        (
             {"response": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]},
             "tool_calls.0: expected a tool call with a name",
         ),

@@ -4,10 +4,11 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from monitorbench.cli.stage import Compose, Stage, imported
+from monitorbench.cli.stage import Stage, imported
 from monitorbench.config.base import ConfigError
 from monitorbench.config.project import options, trees_of
 from monitorbench.config.study import Study
+from monitorbench.studies.candidates import Compose, candidate_studies
 
 _log = logging.getLogger(__name__)
 
@@ -27,8 +28,6 @@ def _report(study: Study, _: Compose) -> Path:
 
 
 def _candidates(monitors: Sequence[str], compose: Compose) -> list[Study]:
-    from monitorbench.studies.candidates import candidate_studies
-
     return candidate_studies(monitors, compose, options("monitor", trees_of()))
 
 

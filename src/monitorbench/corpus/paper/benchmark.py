@@ -101,6 +101,7 @@ def _take(
             pair
             for pair in pairs
             if trace in ("", trace_of(pair))
+            and pair.benign.split in (None, split)
             and split_of.get(pair.benign.group_id, split) is split
             and quota.max_strata.get(pair.benign.stratum, 1.0) > 0
         ]
@@ -115,13 +116,14 @@ def _take(
 
 
 def _distinct(pairs: Sequence[Pair], dataset: PaperDataset) -> list[Pair]:
-    """The pairs in the order of choice, without near-duplicates of one another."""
+    """The pairs in the order of choice, without near-duplicates but of sources with variants on purpose."""
+    variants = {name for name, ingredient in dataset.ingredients.items() if ingredient.variants}
     ordered = sorted(pairs, key=lambda pair: _order(dataset.seed, pair))
     texts = [f"{request_text(pair.misbehavior)}\n{response_text(pair.misbehavior)}" for pair in ordered]
     if not texts:
         return []
     kept = first_of_each(texts, signatures(texts, dataset.near_duplicates), dataset.near_duplicates)
-    return [pair for pair, keep in zip(ordered, kept, strict=True) if keep]
+    return [pair for pair, keep in zip(ordered, kept, strict=True) if keep or pair.benign.source in variants]
 
 
 def _order(seed: int, pair: Pair) -> tuple[bytes, str]:

@@ -119,13 +119,22 @@ def _fill(
     shares = {name: ingredient.max_share for name, ingredient in dataset.ingredients.items()}
     if dataset.synthetic_samples:
         shares[synthetic.SOURCE] = 1.0
+    variants = frozenset(name for name, ingredient in dataset.ingredients.items() if ingredient.variants)
     jobs = []
     for cell, quota in dataset.corpus_quotas.items():
         files = [file for candidates in prepared if (file := candidates.file(cell))]
         if quota and files:
             jobs.append(
                 CellJob(
-                    cell, files, quota, shares, dataset.seed, dataset.near_duplicates, directory, directory
+                    cell,
+                    files,
+                    quota,
+                    shares,
+                    dataset.seed,
+                    dataset.near_duplicates,
+                    variants,
+                    directory,
+                    directory,
                 )
             )
     jobs.sort(key=lambda job: -sum(file.stat().st_size for file in job.files))

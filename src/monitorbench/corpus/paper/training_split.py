@@ -35,6 +35,8 @@ class CellJob(NamedTuple):
     max_shares: Mapping[str, float]
     seed: int
     near_duplicates: NearDuplicates
+    variants: frozenset[str]
+    """Sources whose own near-duplicates stay."""
     benchmark: Path
     """A dataset folder whose paired splits are written already."""
     folder: Path
@@ -72,6 +74,7 @@ _OVERLAPS = (
     "group in the benchmark",
     "request overlaps the benchmark",
     "response overlaps the benchmark",
+    "of another split by its source",
 )
 
 
@@ -88,7 +91,8 @@ def fill_cell(job: CellJob) -> Filled:
     left = left[np.lexsort((rows.order[left], is_synthetic))]
     undisputed = left[~_contradicted(rows, left)]
     rejected["equal content with both labels"] = len(left) - len(undisputed)
-    distinct = undisputed[_distinct(job, rows, undisputed)]
+    varies = np.isin(rows.source[undisputed], [names.index(name) for name in job.variants])
+    distinct = undisputed[_distinct(job, rows, undisputed) | varies]
     rejected["near-duplicate within the corpus"] = len(undisputed) - len(distinct)
     chosen = distinct[fill([names[rows.source[row]] for row in distinct], job.max_shares, job.quota)]
     rejected["over quota or share"] = len(distinct) - len(chosen)
@@ -121,7 +125,7 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
     responses = Index([response_text(sample) for sample in benchmark], job.near_duplicates)
     number = {name: index for index, name in enumerate(names)}
     parts: list[_Rows] = []
-    columns = ["id", "group_id", "source", "label", "request", "response"]
+    columns = ["id", "group_id", "source", "label", "split", "request", "response"]
     for table in batches(job.files, columns):
         batch = table.to_pylist()
         asked = [row_text(row["request"]) for row in batch]
@@ -131,6 +135,7 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
             len(text) >= job.near_duplicates.shortest_response for text in said
         ]
         in_group = np.array([row["group_id"] in groups for row in batch])
+        elsewhere = np.array([row["split"] not in (None, Split.TRAIN) for row in batch])
         parts.append(
             _Rows(
                 order=np.array([_order(job.seed, row["id"]) for row in batch], np.uint64),
@@ -138,7 +143,9 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
                 label=np.array([row["label"] == Label.MISBEHAVIOR for row in batch]),
                 keys=signatures(_both(asked, said), job.near_duplicates).keys,
                 content=np.array([_hash64(text) for text in _both(asked, said)], np.uint64),
-                overlap=np.select([in_group, request_overlaps, response_overlaps], [1, 2, 3]).astype(np.int8),
+                overlap=np.select(
+                    [elsewhere, in_group, request_overlaps, response_overlaps], [4, 1, 2, 3]
+                ).astype(np.int8),
             )
         )
     return _Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -16,7 +16,7 @@ from monitorbench.config.study import Paths, Study
 from monitorbench.construct.answers.safety_scorer import Scorer, fit_safety_scorer
 from monitorbench.construct.pair import Constructed
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
-from monitorbench.records import SAMPLE_SCHEMA, Category, Cell, Task
+from monitorbench.records import SAMPLE_SCHEMA, Cell
 from monitorbench.sources import fetch, synthetic
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, pieces
@@ -148,7 +148,7 @@ def _context(inputs: PaperInputs, name: str, licence: str) -> ConstructionContex
 
 def _synthetic(dataset: PaperDataset, unit: Unit) -> Iterator[Constructed]:
     quotas = {
-        Cell(Category(category), Task(task)): quota
+        Cell(category, task): quota
         for category, tasks in dataset.corpus.items()
         for task, quota in tasks.items()
     }

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,20 @@ from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Position, Storage
-from monitorbench.engines.stored.windows import windows
 from monitorbench.runs.directory import MANIFEST, checked_file, read_finished
+
+
+def windows(n_tokens: int, longest: int | None) -> list[tuple[int, int]]:
+    """Half-open ranges that cover `n_tokens` (≥ 1) in order, none longer than `longest`; None: one for all.
+
+    As few as can be, and of lengths that differ by one at most: a short rest would be a window of noise.
+    """
+    if longest is None or n_tokens <= longest:
+        return [(0, n_tokens)]
+    n = -(-n_tokens // longest)
+    bounds = [number * n_tokens // n for number in range(n + 1)]
+    return list(pairwise(bounds))
+
 
 FILE = "head.safetensors"
 

@@ -18,8 +18,9 @@ from monitorbench.config.base import UserError
 from monitorbench.config.load import read_frozen
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import planned_evaluation
-from monitorbench.judging.judge import JudgeSpec, judge_spec, open_judge
-from monitorbench.judging.served import described, reach
+from monitorbench.judging.judge import JudgeSpec, judge_spec
+from monitorbench.judging.logged import open_logged
+from monitorbench.judging.serving.served import described, reach
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.runs.directory import checked_file, read_finished
 from monitorbench.runs.files import content_hash
@@ -28,7 +29,7 @@ from monitorbench.scoring.calibrate import read_operating_point
 from monitorbench.scoring.operating_point import OperatingPoint, labels_at
 
 if TYPE_CHECKING:
-    from monitorbench.judging.judge import Judge
+    from monitorbench.judging.logged import LoggedJudge
 
 
 class JudgedAtThreshold(NamedTuple):
@@ -45,7 +46,7 @@ class LiveMonitor:
     def __init__(self, study: Study, spec: JudgeSpec, point: OperatingPoint) -> None:
         """Nothing is loaded before the first sample."""
         self._study, self._spec, self._point = study, spec, point
-        self._judge: Judge | None = None
+        self._judge: LoggedJudge | None = None
         self._judging, self._guard = threading.Lock(), threading.Lock()
         self._waiting: list[tuple[Sample, Future[Verdict]]] = []
 
@@ -62,7 +63,7 @@ class LiveMonitor:
     def judge(self, sample: Sample) -> JudgedAtThreshold:
         """The verdict on a sample, from any thread; blocks until it is there.
 
-        Raises what `Judge.verdicts` raises.
+        Raises what `LoggedJudge.verdicts` raises.
         """
         mine: Future[Verdict] = Future()
         with self._guard:
@@ -95,7 +96,7 @@ class LiveMonitor:
         for (_, waiting), verdict in zip(taken, verdicts, strict=True):
             waiting.set_result(verdict)
 
-    def _opened(self) -> "Judge":
+    def _opened(self) -> "LoggedJudge":
         """The judge with its model loading; both end with the process."""
         stack = ExitStack()
         atexit.register(stack.close)
@@ -103,7 +104,7 @@ class LiveMonitor:
         log = stack.enter_context(open_verdict_log(logs / VERDICTS))
         failures = stack.enter_context(open_failure_log(logs / FAILURES))
         spec = self._spec._replace(engine=reach(self._study).engine)
-        return stack.enter_context(open_judge(spec, self._study.paths.models, log, failures))
+        return stack.enter_context(open_logged(spec, self._study.paths.models, log, failures))
 
 
 @cache

@@ -1,12 +1,19 @@
-"""A monitor as a critic: P(fail) of a run, judged on what happened so far.
+"""A monitor as a critic: P(fail) of a run, judged on what happened so far, and what such a one is trained on.
 
-Promises: a critic that gives no probability says why, and nothing is made of it; the label of a sample never
-reaches a critic that judges it.
+Training data are runs with outcomes: one sample a step, labelled with how the run ended, as 2602.03338,
+section 3, labels steps. They are written in the format of `dataset=jsonl` (docs/data-formats.md), split by
+task: `train/sft.py dataset=jsonl dataset.path=critic_data.jsonl dataset.splits=[train,validation]
+prompt=failure` trains a critic on them. Promises: a critic that gives no probability says why, and nothing is
+made of it; the label of a sample never reaches a critic that judges it; no task is on both sides of the
+split; a run that broke down, and a step after which there is nothing left to do, is no example; what is
+written is read back equal.
 """
 
 import importlib.metadata
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -15,12 +22,17 @@ from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.corpus.classifiers import classifier
-from monitorbench.records import Label, Sample, Verdict
+from monitorbench.intervention.transcripts import Episode
+from monitorbench.records import Label, Sample, Split, Verdict
+from monitorbench.runs.directory import compared_file
+from monitorbench.runs.files import write_atomically
+from monitorbench.sources import fetch
+from monitorbench.sources.files import team_jsonl
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-    from monitorbench.judging.judge import Judge
+    from monitorbench.judging.logged import LoggedJudge
 
 
 class CriticJudgement(NamedTuple):
@@ -66,11 +78,11 @@ class JudgeCritic:
     Verdicts are kept in the judge's log and found again there: equal runs in two conditions are judged once.
     """
 
-    def __init__(self, judge: "Judge") -> None:
+    def __init__(self, judge: "LoggedJudge") -> None:
         self._judge = judge
 
     def judge(self, samples: Sequence[Sample]) -> list[CriticJudgement]:
-        """See `Critic.judge`; raises what `Judge.verdicts` raises, and `Incomplete` in an outage."""
+        """See `Critic.judge`; raises what `LoggedJudge.verdicts` raises, and `Incomplete` in an outage."""
         return [_judgement(verdict) for verdict in self._judge.verdicts(samples)]
 
 
@@ -95,14 +107,17 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
         case "bag_of_words":
             yield BagOfWords(training, f"monitor={study.monitor.name}")
         case _:
-            from monitorbench.judging.judge import judge_spec, open_judge
+            from monitorbench.judging.judge import judge_spec
+            from monitorbench.judging.logged import open_logged
+            from monitorbench.judging.open import open_judge
             from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
             spec = judge_spec(study.monitor, study.engine, study.pilot.prompt)
+            opens = partial(open_judge, where="pilot.prompt")
             with (
                 open_verdict_log(directory / VERDICTS) as log,
                 open_failure_log(directory / FAILURES) as failures,
-                open_judge(spec, study.paths.models, log, failures, "pilot.prompt") as judge,
+                open_logged(spec, study.paths.models, log, failures, opens=opens) as judge,
             ):
                 yield JudgeCritic(judge)
 
@@ -120,3 +135,55 @@ def _judgement(verdict: Verdict) -> CriticJudgement:
         return CriticJudgement(verdict.score, "", tokens)
     why = ", ".join(filter(None, (verdict.unscored or "no log-probabilities", verdict.detail)))
     return CriticJudgement(None, why, tokens)
+
+
+def samples_of(episodes: Iterable[Episode], min_step: int = 0) -> list[Sample]:
+    """Each run up to each of its steps from `min_step` (counted from 0) on, in order."""
+    return [
+        episode.sample(upto=step.step + 1)
+        for episode in episodes
+        if not episode.reason
+        for step in episode.steps[:-1]  # the last one ended the run, or spent its budget
+        if step.step >= min_step
+    ]
+
+
+def failed(samples: Sequence[Sample]) -> list[bool]:
+    """Whether the run of each sample failed in the end."""
+    return [sample.label is Label.MISBEHAVIOR for sample in samples]
+
+
+def write_critic_data(path: Path, parts: Mapping[Split, Sequence[Sample]]) -> None:
+    """Write samples as JSON lines; raises `ValueError` where a task is in two splits."""
+    tasks = {split: {sample.group_id for sample in samples} for split, samples in parts.items()}
+    if shared := set.intersection(*tasks.values()) if len(tasks) > 1 else set():
+        raise ValueError(f"task {min(shared)!r} is in two splits")
+    lines = [_row(sample, split) for split, samples in parts.items() for sample in samples]
+    write_atomically(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+
+def read_critic_data(path: Path) -> list[Sample]:
+    """The training samples in a file that a pilot has written.
+
+    Raises `UserError` where it can't be read or is not as the pilot wrote it, a line is no sample, or there
+    is none of the train split.
+    """
+    files = fetch.local("pilot.critic_data", compared_file(path), team_jsonl.SUFFIXES, "error")
+    found = [sample for sample in team_jsonl.load(files) if sample.split is Split.TRAIN]
+    if not found:
+        raise UserError(f"pilot.critic_data={path}: no sample of the train split; expected critic_data.jsonl")
+    return found
+
+
+def _row(sample: Sample, split: Split) -> dict[str, object]:
+    row = sample.model_dump(
+        mode="json",
+        include={"pair_id", "group_id", "category", "task", "subcategory", "label", "label_source"}
+        | {"subject_model", "source", "licence"},
+    )
+    for field in ("request", "response"):
+        row[field] = [
+            message.model_dump(mode="json", exclude_defaults=True) | {"content": message.content}
+            for message in getattr(sample, field)
+        ]
+    return row | {"split": split.value}

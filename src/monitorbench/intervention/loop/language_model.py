@@ -29,7 +29,7 @@ from monitorbench.intervention.transcripts import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
 
 if TYPE_CHECKING:
-    from monitorbench.judging.prompted import PromptedModel, Question
+    from monitorbench.judging.judge import PromptJudge, Question
 
 LETTERS = string.ascii_uppercase
 _SHOWN = """\
@@ -138,7 +138,7 @@ def open_language_model(settings: LanguageModelAgent, models: Path, tasks_at_onc
 
     Tasks that run at once share the engine's concurrency.
     """
-    from monitorbench.judging.open import open_prompted
+    from monitorbench.judging.open import open_prompt
 
     model, engine = settings.model, settings.engine
     if engine.max_cost is not None:
@@ -147,7 +147,7 @@ def open_language_model(settings: LanguageModelAgent, models: Path, tasks_at_onc
             "the next; expected null"
         )
     where = f"agent.model={model.name} agent.choose={settings.choose}"
-    opened = open_prompted(model, engine, prompt(settings), models, where, words=LETTERS)
+    opened = open_prompt(model, engine, prompt(settings), models, where, words=LETTERS)
     end = model.reasoning.end if model.reasoning else THOUGHT
     most, rendering = max(1, engine.concurrency // tasks_at_once), threading.Lock()
 
@@ -165,7 +165,7 @@ def open_language_model(settings: LanguageModelAgent, models: Path, tasks_at_onc
     return LanguageModel(settings, ask, opened.close)
 
 
-def _answers(model: "PromptedModel", questions: Sequence["Question"], end: str) -> list[ModelAnswer]:
+def _answers(model: "PromptJudge", questions: Sequence["Question"], end: str) -> list[ModelAnswer]:
     """One answer a question, in their order; `end` ends thoughts that stand in a text.
 
     Raises `ValueError` where one can't be had, and `Incomplete` in an outage.

@@ -16,9 +16,16 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.pilot import Pilot
 from monitorbench.config.study import Study
-from monitorbench.intervention.critic.critic import Critic, CriticJudgement, critic_identity, open_critic
+from monitorbench.intervention.critic.critic import (
+    Critic,
+    CriticJudgement,
+    critic_identity,
+    open_critic,
+    read_critic_data,
+    samples_of,
+    write_critic_data,
+)
 from monitorbench.intervention.critic.temperature import calibrate
-from monitorbench.intervention.critic.training_data import read_critic_data, samples_of, write_critic_data
 from monitorbench.intervention.loop.agents import agent_identity, agent_name, open_agent
 from monitorbench.intervention.loop.mechanisms import JudgeRun
 from monitorbench.intervention.loop.schedule import (
@@ -32,7 +39,7 @@ from monitorbench.intervention.loop.schedule import (
 )
 from monitorbench.intervention.outcomes import Outcome, write_outcomes
 from monitorbench.intervention.transcripts import EPISODES, Episode
-from monitorbench.judging.served import described, reach
+from monitorbench.judging.serving.served import described, reach
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json

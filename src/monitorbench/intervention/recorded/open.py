@@ -16,7 +16,7 @@ from monitorbench.config.pilot import (
 )
 from monitorbench.config.study import Paths
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.recorded import fireact, reflexion_alfworld, reflexion_programs, who_and_when
+from monitorbench.intervention.recorded import fireact, reflexion, who_and_when
 from monitorbench.intervention.recorded.localisation import Localisation, MarkedRun, localise
 from monitorbench.intervention.recorded.step_scores import read_step_scores
 from monitorbench.sources import fetch
@@ -30,9 +30,9 @@ def read_recorded(settings: Recorded, paths: Paths) -> list[Outcome]:
     """
     match settings:
         case ReflexionPrograms():
-            return reflexion_programs.load(settings, _find("reflexion", settings, paths))
+            return reflexion.load_programs(settings, _find("reflexion", settings, paths))
         case ReflexionAlfworld():
-            return reflexion_alfworld.load(settings, _find("reflexion", settings, paths))
+            return reflexion.load_trials(settings, _find("reflexion", settings, paths))
         case Fireact():
             return fireact.load(settings, _find("fireact", settings, paths))
         case WhoAndWhen():

@@ -4,7 +4,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from monitorbench.metrics.robustness.worst import Robustness
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 FILE = "recommendation.json"
 Kind = Literal["recommend", "insufficient", "none"]
 Why = Literal["promise", "budget", "difference"]
@@ -156,6 +156,8 @@ class PilotSaid(TypedDict):
     critic: str
     """Name that the pilot gives the monitor that intervened; empty where it gives none."""
     environment: str
+    is_of_data: bool
+    """Whether the pilot's tasks are those that the judged samples come from."""
     decision: str
     agent: str
     condition: str
@@ -196,19 +198,18 @@ class Recommendation(TypedDict):
     thresholds from elsewhere, and all of it was decided on the test split."""
     n_candidates: int
     confidence: float
-    """Confidence of the intervals in `at_test` and `rivals`: 95 %, and 1 − .05 / `n_candidates` where the
+    """Confidence of the intervals in `options` and `rivals`: 95 %, and 1 − .05 / `n_candidates` where the
     choice fell on the test split."""
     mode: Literal["watch", "intervene"]
     data: str
     positive_means: str
     n_test: int
     settings: SettingsFacts
-    promise: PromiseKept | None
     voids: list[str]
-    """Reasons why the promise is void or worthless here: drifted scores, another dataset, nothing flagged."""
+    """Reasons why the named monitor's promise is void or worthless here: drifted scores, another dataset,
+    nothing flagged."""
     unbound_cost: float | None
     """The least expected cost on the calibration split at any threshold, whatever was promised."""
-    at_test: AtTest | None
     runner_up: str | None
     runner_up_prompt: str | None
     options: list[Option]
@@ -218,6 +219,12 @@ class Recommendation(TypedDict):
     more: MoreFacts | None
     regret: RegretFacts
     pilot: PilotSaid | None
+
+
+def named_option(found: Recommendation) -> Option | None:
+    """Return the monitor that the answer names among those that were chosen from; None without one."""
+    named = (option for option in found["options"] if option["monitor"] == found["monitor"])
+    return next((option for option in named if option["prompt"] == found["prompt"]), None)
 
 
 class CostDifference(TypedDict):

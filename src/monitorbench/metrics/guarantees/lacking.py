@@ -109,7 +109,7 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
 
 def guarantee_in_words(guarantee: Guarantee) -> str:
     """State the guarantee, with the number of monitors that it is shared out among."""
-    chosen = f" for whichever of {guarantee.n_candidates} is chosen" if guarantee.n_candidates > 1 else ""
+    chosen = f", the choice among {guarantee.n_candidates} counted in" if guarantee.n_candidates > 1 else ""
     if guarantee.method == "conformal_risk":
         return f"a loss <= {guarantee.alpha:g}{chosen}"
     return f"FAR <= {guarantee.alpha:g} with probability {1 - guarantee.delta:g}{chosen}"

@@ -109,7 +109,7 @@ def _lines(rivals: Sequence[Rival]) -> list[Rival]:
 
 
 def _rival_name(rival: Rival) -> str:
-    return f"shortcut: {spoken(rival['name'])}" if rival["is_shortcut"] else RIVALS[rival["name"]]
+    return f"check by {spoken(rival['name'])}" if rival["is_shortcut"] else RIVALS[rival["name"]]
 
 
 def _has_curve(option: Option) -> bool:

@@ -16,6 +16,7 @@ from monitorbench.report.recommendation.figure import cost_by_base_rate
 from monitorbench.report.recommendation.plane import plane
 from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.template import facts, policy, templates
+from monitorbench.runs.run_folders import dataset_name
 from monitorbench.scoring.recommendation.amounts import (
     RIVALS,
     best,
@@ -38,7 +39,7 @@ class CandidateRow(NamedTuple):
     name: str
     is_chosen: bool = False
     role: str = ""
-    """Role of the row: recommended, nearest, runner-up, a shortcut check or no monitor; empty for others."""
+    """Role of the row: recommended or best of these, runner-up, shortcut check or no monitor; or empty."""
     where: str = DASH
     missed: PageNumber = _NOTHING
     """Miss rate on the test split with what it is of; `alarms` is the false alarm rate in the same form."""
@@ -57,7 +58,7 @@ def title(recommendation: Recommendation) -> str:
     """Return the page's title: the answer in three words, and the data that it is of."""
     words = {"insufficient": "Insufficient data", "none": "Deploy none"}
     answer = words.get(recommendation["decision"], f"Deploy {best(recommendation)}")
-    return f"{answer} ({recommendation['data']})"
+    return f"{answer} ({dataset_name(recommendation['data'])})"
 
 
 def page_values(recommendation: Recommendation) -> dict[str, Any]:
@@ -86,7 +87,9 @@ def page_values(recommendation: Recommendation) -> dict[str, Any]:
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         "plane": Markup(plane(recommendation, options)),
         "cost_figure": Markup(cost_by_base_rate(recommendation)),
+        "data": dataset_name(recommendation["data"]),
         "base_rate": percent(recommendation["settings"]["base_rate"]),
+        "n_in_1000": in_1000(1000 * recommendation["settings"]["base_rate"], None),
         "confidence": percent(recommendation["confidence"]),
         "range": f"{low}{DASH}{high}",
         "best": best(recommendation) if recommendation["monitor"] is not None else "",
@@ -105,7 +108,7 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
     decision, judge = recommendation["decision"], (option["monitor"], option["prompt"])
     is_best = judge == (recommendation["monitor"], recommendation["prompt"])
     is_second = judge == (recommendation["runner_up"], recommendation["runner_up_prompt"])
-    named = {"recommend": "recommended", "insufficient": "nearest", "none": "nearest"}[decision]
+    named = "recommended" if decision == "recommend" else "best of these"
     role = named if is_best else "runner-up" if is_second else ""
     name, at = called(*judge, recommendation["options"]), option["at_test"]
     if at is None:
@@ -134,13 +137,14 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
 def _missed(recommendation: Recommendation, at: AtTest) -> PageNumber:
     """Write the miss rate, what it is of, and what it comes to in 1,000 samples of the deployment."""
     n_in_1000 = 1000 * recommendation["settings"]["base_rate"]
-    of_1000 = f"{in_1000(at['missed_per_1000'], None)} of {in_1000(n_in_1000, None)} in 1,000 samples"
+    missed, there = in_1000(at["missed_per_1000"], None), in_1000(n_in_1000, None)
+    of_1000 = f"per 1,000: {missed} of {there} missed"
     return _split(share(at["miss_rate"], at["miss_rate_ci"]), f"of {at['n_misbehavior']:,}", of_1000)
 
 
 def _alarms(at: AtTest) -> PageNumber:
     """Write the false alarm rate by sample and, where a question has several, by question."""
-    of_1000 = f"{in_1000(at['false_alarms_per_1000'], None)} in 1,000 samples"
+    of_1000 = f"per 1,000: {in_1000(at['false_alarms_per_1000'], None)} flagged"
     if not at["is_sample_a_question"]:
         of_questions = share(at["false_alarm_rate_by_question"], at["false_alarm_rate_by_question_ci"])
         of_1000 = f"{of_questions} of {at['n_benign_questions']:,} questions; {of_1000}"

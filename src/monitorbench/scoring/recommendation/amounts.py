@@ -5,6 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from monitorbench.metrics.choice.facts import Option, Recommendation, Rival
 from monitorbench.metrics.written import DASH, MINUS, amount
 
+_CHECKS = {
+    "echo": "words echoed from the request",
+    "overlap": "overlap with the request",
+    "form": "length and layout",
+}
+"""Shortcut checks whose names are not plain words; they follow "by"."""
 RIVALS: Mapping[str, str] = {"nothing": "flagging nothing", "everything": "flagging everything"}
 
 
@@ -20,8 +26,8 @@ def best(recommendation: Recommendation) -> str:
 
 
 def spoken(name: str) -> str:
-    """Spell a shortcut check's name as in a sentence."""
-    return name.replace("_", " ")
+    """Say what a shortcut check goes by, as in a sentence."""
+    return _CHECKS.get(name, name.replace("_", " "))
 
 
 def share(value: float | None, bounds: Sequence[float] | None) -> str:

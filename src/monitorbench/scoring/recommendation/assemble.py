@@ -57,7 +57,11 @@ def assembled(
     best = found.best
     runner_up = next((i for i in found.choice.order if i != best), None)
     name = None if best is None else contenders[best].monitor
-    fits = pilot is not None and pilot["decision"] == "intervene" and pilot["monitor"] == name
+    fits = pilot is not None and (pilot["decision"], pilot["monitor"], pilot["is_of_data"]) == (
+        "intervene",
+        name,
+        True,
+    )
     does = fits and found.kind == "recommend"
     return Recommendation(
         schema_version=SCHEMA_VERSION,
@@ -76,10 +80,8 @@ def assembled(
         positive_means=positive_means,
         n_test=len(contenders[0].judged),
         settings=_settings(deployment),
-        promise=None if best is None else kept[best],
         voids=[],
         unbound_cost=_unbound(contenders, deployment),
-        at_test=None if best is None else options[best]["at_test"],
         runner_up=None if runner_up is None else contenders[runner_up].monitor,
         runner_up_prompt=None if runner_up is None else contenders[runner_up].prompt,
         options=[options[i] for i in order],

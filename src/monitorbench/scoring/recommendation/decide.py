@@ -5,7 +5,6 @@ among the runs that are scored, at their operating points or by their own answer
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING
-from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.corpus.columns import read_columns
@@ -28,25 +26,26 @@ from monitorbench.metrics.choice.facts import (
     ShortcutsFacts,
     decision_facts,
 )
-from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
-from monitorbench.scoring.calibrate import unseen
 from monitorbench.scoring.calibration_split import calibration_scores
-from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_evaluation
+from monitorbench.scoring.evaluations import Evaluation, read_evaluation
 from monitorbench.scoring.mix import mix_asked
-from monitorbench.scoring.operating_point import answers_at
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.assemble import assembled
-from monitorbench.scoring.recommendation.candidates import (
-    CandidateRuns,
-    Contender,
-    contender,
-    sample_weights,
+from monitorbench.scoring.recommendation.candidates import CandidateRuns
+from monitorbench.scoring.recommendation.contenders import (
+    any_threshold,
+    at_point,
+    limits_of,
+    own_answers,
+    settings_of,
+    shortcuts_at,
+    shortcuts_on_test,
 )
-from monitorbench.scoring.recommendation.deployment import Deployment, beyond_means, budget_of
-from monitorbench.scoring.recommendation.more import Promise, more_for_promise, promise_of
+from monitorbench.scoring.recommendation.deployment import Deployment
+from monitorbench.scoring.recommendation.more import more_for_promise, promise_of
 from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
 from monitorbench.scoring.recommendation.stressed import Key, with_robustness
 from monitorbench.scoring.recommendation.words import remarks, sentence
@@ -66,12 +65,12 @@ def recommended(
     n_candidates = max(study.calibrate.n_candidates, len(pairs))
     deployment = deployment._replace(n_candidates=n_candidates)
     each = study.calibrate.model_copy(update={"n_candidates": n_candidates})
-    made = [_contender(each, study.recommend, pair, deployment) for pair in pairs]
+    made = [any_threshold(each, study.recommend, pair, deployment) for pair in pairs]
     contenders = [one for one, _ in made]
     checks = shortcuts_over(study, data)
     found = assembled(
         contenders,
-        [_shortcut(each, study.recommend, name, checks, pairs[0], deployment) for name in checks.names],
+        shortcuts_at(each, study.recommend, checks, pairs[0], deployment),
         [promise for _, promise in made],
         [pair.test.usage for pair in pairs],
         deployment,
@@ -123,18 +122,17 @@ def decision_of(
     if is_calibrated:
         pairs = [CandidateRuns(one._replace(monitor=of.monitor), of) for one, of in on_both]
         contenders = [
-            _at_point(study, point, pair, deployment) for point, pair in zip(points, pairs, strict=True)
+            at_point(study, point, pair, deployment) for point, pair in zip(points, pairs, strict=True)
         ]
-        shortcuts = [
-            _shortcut(_settings_of(study, points[0]), study.recommend, name, checks, pairs[0], deployment)
-            for name in checks.names
-        ]
+        asked = settings_of(study, points[0])
+        shortcuts = shortcuts_at(asked, study.recommend, checks, pairs[0], deployment)
     else:
-        limits = [_limits(one) for one in points] or [{}] * n
+        limits = [limits_of(one) for one in points] or [{}] * n
         contenders = [
-            _on_test(study.recommend, of, deployment, limit) for of, limit in zip(read, limits, strict=True)
+            own_answers(study.recommend, of, deployment, limit)
+            for of, limit in zip(read, limits, strict=True)
         ]
-        shortcuts = [_shortcut_on_test(study.recommend, name, checks, read[0]) for name in checks.names]
+        shortcuts = shortcuts_on_test(study.recommend, checks, read[0])
     found = assembled(
         contenders,
         shortcuts,
@@ -187,21 +185,6 @@ def _calibration_run(one: PointAt) -> Evaluation | None:
         return None
 
 
-def _settings_of(study: Study, one: PointAt) -> Calibrate:
-    """Return the settings that a point was calibrated with, as far as the point tells."""
-    promise = one.point.thresholds[0]
-    told: dict[str, object] = {"method": promise.method, "alpha": promise.alpha}
-    told |= {"delta": promise.delta} if promise.delta is not None else {}
-    told |= {"n_candidates": promise.n_candidates}
-    told |= {"mix": promise.mix} if promise.mix != "given" else {}
-    return study.calibrate.model_copy(update=told)
-
-
-def _limits(one: PointAt) -> dict[str, float]:
-    """Map categories to the point's thresholds; the category "" stands for all of them."""
-    return {each.category: each.threshold for each in one.point.thresholds if each.threshold is not None}
-
-
 def _kept(one: PointAt, n_candidates: int) -> PromiseKept | None:
     """Say what a point promises though it was chosen among several, each of which keeps its promise alone."""
     promises = [each for each in one.point.thresholds if each.threshold is not None]
@@ -219,112 +202,6 @@ def _kept(one: PointAt, n_candidates: int) -> PromiseKept | None:
         effective_n=first.effective_n,
         method=first.method,
     )
-
-
-def _contender(
-    calibrate: Calibrate,
-    recommend: Recommend,
-    pair: CandidateRuns,
-    deployment: Deployment,
-    limit: float | None = None,
-) -> tuple[Contender, Promise | None]:
-    """Build a contender and its promise; calibration samples that it was not fitted on set its threshold."""
-    of, taken = pair.calibration, pair.test.usage
-    mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
-    scored = unseen(of, strata)
-    rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    held = _above_all(of).taking(rows)
-    promise = promise_of(calibrate, mix, scored, held) if recommend.promise else None
-    one = contender(
-        pair.monitor,
-        pair.prompt,
-        held,
-        _above_all(pair.test),
-        promise=promise,
-        budget=budget_of(deployment, taken),
-        unscored=recommend.unscored,
-        weights=sample_weights(held.is_misbehavior, scored.strata, mix),
-        outside=beyond_means(deployment, taken),
-        limit=limit,
-    )
-    return one, promise
-
-
-def _at_point(study: Study, one: PointAt, pair: CandidateRuns, deployment: Deployment) -> Contender:
-    """Build a contender at an operating point: its one threshold, or its answers where categories differ."""
-    limits = _limits(one)
-    if list(limits) == [""]:
-        return _contender(_settings_of(study, one), study.recommend, pair, deployment, limits[""])[0]
-    held = answers_at(one.point, pair.calibration)
-    rows = np.isin(held.judged.group_ids().to_numpy(zero_copy_only=False), unseen(held, None).group_ids)
-    return contender(
-        pair.monitor,
-        pair.prompt,
-        held.judged.taking(rows),
-        pair.test.judged,
-        promise=None,
-        budget=budget_of(deployment, pair.test.usage),
-        unscored=study.recommend.unscored,
-        outside=beyond_means(deployment, pair.test.usage),
-        limits=limits,
-    )
-
-
-def _on_test(
-    recommend: Recommend, of: Evaluation, deployment: Deployment, limits: Mapping[str, float]
-) -> Contender:
-    """Build a contender from the answers that it is read with, to be chosen on the test split."""
-    return contender(
-        of.monitor,
-        of.prompt,
-        of.judged,
-        of.judged,
-        promise=None,
-        budget=budget_of(deployment, of.usage),
-        unscored=recommend.unscored,
-        outside=beyond_means(deployment, of.usage),
-        limits=limits,
-    )
-
-
-def _above_all(of: Evaluation) -> Columns:
-    """Return the run's samples; a missing score that counts as an alarm is put above every threshold."""
-    return replace(of.judged, scores=np.where(forced_alarms(of), np.inf, of.judged.scores))
-
-
-def _shortcut(
-    calibrate: Calibrate,
-    recommend: Recommend,
-    name: str,
-    checks: ShortcutScores,
-    beside: CandidateRuns,
-    deployment: Deployment,
-) -> Contender:
-    """Build a shortcut check over the samples of a monitor's runs; the same rule chooses its threshold."""
-    tested, whole = (checks.answers(name, of.judged) for of in (beside.test, beside.calibration))
-    of = beside.calibration
-    mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
-    scored = unseen(of._replace(judged=whole), strata)
-    rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    held = whole.taking(rows)
-    return contender(
-        name,
-        "none",
-        held,
-        tested,
-        promise=promise_of(calibrate, mix, scored, held) if recommend.promise else None,
-        budget=budget_of(deployment, None),
-        unscored=recommend.unscored,
-        weights=sample_weights(held.is_misbehavior, scored.strata, mix),
-    )
-
-
-def _shortcut_on_test(
-    recommend: Recommend, name: str, checks: ShortcutScores, beside: Evaluation
-) -> Contender:
-    """Build a shortcut check at the threshold that the test split shows to be its best one, in hindsight."""
-    tested = checks.answers(name, beside.judged)
-    return contender(name, "none", tested, tested, promise=None, budget=None, unscored=recommend.unscored)
 
 
 def _checked(checks: ShortcutScores) -> ShortcutsFacts:

@@ -46,17 +46,16 @@ class ShortcutScores(NamedTuple):
     reason: str
     """Reason why there are no scores; empty where there are."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the checks that could be fitted."""
-        return () if self.table is None else tuple(str(one) for one in SHORTCUTS)
-
-    def answers(self, name: str, samples: Columns) -> Columns:
-        """Return the samples with one check's scores, and its answers at .5."""
-        assert self.table is not None
-        at = pc.index_in(samples.sample_ids, value_set=self.table["sample_id"].combine_chunks())
-        scores: FloatArray = self.table[name].to_numpy()[at.to_numpy()]
-        return samples.answering((scores >= 0.5).astype(np.float64), scores)
+    def answers(self, samples: Columns) -> dict[str, Columns]:
+        """Return the samples with each check's scores, and its answers at .5; none where none was fitted."""
+        if self.table is None:
+            return {}
+        at = pc.index_in(samples.sample_ids, value_set=self.table["sample_id"].combine_chunks()).to_numpy()
+        scores: dict[str, FloatArray] = {name: self.table[name].to_numpy()[at] for name in SHORTCUTS}
+        return {
+            name: samples.answering((of_check >= 0.5).astype(np.float64), of_check)
+            for name, of_check in scores.items()
+        }
 
 
 def shortcuts_over(study: Study, data: Path) -> ShortcutScores:

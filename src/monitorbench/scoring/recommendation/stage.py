@@ -76,11 +76,15 @@ def _pilot(directory: Path | None, pairs: Sequence[CandidateRuns]) -> PilotSaid 
     is_same = critic in models and results.get("model") == {
         key: models[critic].get(key, "") for key in ("weights", "adapter")
     }
+    tested = pairs[0].test
+    sources = {name for name in tested.judged.source_names if name}
     return PilotSaid(
         run=directory.resolve().name,
         monitor=critic if is_same else "",
         critic=critic,
         environment=results.get("environment", ""),
+        is_of_data=results.get("environment") == dataset_name(tested.data.name)
+        or sources == {results.get("environment")},
         decision=said["decision"],
         agent=said["agent"],
         condition=said["condition"],

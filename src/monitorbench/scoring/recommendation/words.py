@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from monitorbench.metrics.choice.facts import Option, Recommendation
+from monitorbench.metrics.choice.facts import Option, Recommendation, named_option
 from monitorbench.metrics.inverted import inverted_in_words, is_inverted
 from monitorbench.metrics.points_in_words import percent, threshold
 from monitorbench.metrics.robustness.words import answer, worst_lines
@@ -70,16 +70,21 @@ def _line(text: str) -> str:
 
 def _words(recommendation: Recommendation) -> Any:
     """Return the template's macros over a recommendation and what its words are chosen by."""
-    at, rivals, settings = recommendation["at_test"], recommendation["rivals"], recommendation["settings"]
-    option = _option(recommendation, recommendation["monitor"], recommendation["prompt"])
+    rivals, settings, option = (
+        recommendation["rivals"],
+        recommendation["settings"],
+        named_option(recommendation),
+    )
+    at = option and option["at_test"]
     alerts, around = (None, None) if at is None else (at["alerts_per_1000"], at["alerts_per_1000_ci"])
     daily = None if settings["samples_per_day"] is None else settings["samples_per_day"] / 1000
     values = {
         "recommendation": recommendation,
         "settings": settings,
         "at": at,
+        "promise": option and option["promise"],
         "option": option,
-        "runner_up": _option(recommendation, recommendation["runner_up"], recommendation["runner_up_prompt"]),
+        "runner_up": _runner_up(recommendation),
         "best": best(recommendation),
         "nearest": max(rivals, key=upper_bound, default=None),
         "worst": max(rivals, key=order_of(recommendation), default=None),
@@ -100,10 +105,10 @@ def _words(recommendation: Recommendation) -> Any:
     return _template().make_module(values)
 
 
-def _option(recommendation: Recommendation, monitor: str | None, prompt: str | None) -> Option | None:
-    """Find a monitor among those that were chosen from; None without one of that name."""
-    named = (option for option in recommendation["options"] if option["monitor"] == monitor)
-    return next((option for option in named if option["prompt"] == prompt), None)
+def _runner_up(recommendation: Recommendation) -> Option | None:
+    """Find the runner-up among the monitors that were chosen from."""
+    second = recommendation["runner_up"], recommendation["runner_up_prompt"]
+    return next((one for one in recommendation["options"] if (one["monitor"], one["prompt"]) == second), None)
 
 
 def _cost_of_promise(recommendation: Recommendation) -> float | None:

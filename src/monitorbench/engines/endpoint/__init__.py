@@ -1,0 +1,1 @@
+"""Models behind an endpoint: chats and token ids, one by one or in batches."""

@@ -1,0 +1,331 @@
+"""The reading of a chat endpoint's response.
+
+An endpoint may answer anything, so nothing in a body is trusted: what is no answer becomes a `Reply`
+with a `failure`, and a failure is never a label.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, ValidationError, model_validator
+
+from monitorbench import strict_json
+from monitorbench.config.monitor import Prices
+from monitorbench.conversations.chats import messages_in
+from monitorbench.engines.endpoint.limits import cost, estimated_tokens
+from monitorbench.engines.protocol import Failure, Reply
+
+_ROUNDING = 1e-3
+"""Log-probabilities of 0 may come out as slightly more; anything beyond is no log-probability."""
+_LOWEST = -9999.0
+"""What the API writes for minus infinity."""
+_MOST_PROBABILITY = 1.05
+"""Of the alternatives at a position together; what is above 1 is for a server's rounding."""
+_MOST_TOKENS = 10**8
+_MOST_OBJECTS = 256
+"""Braces at which an object is looked for: a text of `{{{{` must not cost minutes."""
+_DETAIL_CHARACTERS = 200
+_VERSION = re.compile(r"[-@:](\d{3,4}|\d{6}|\d{8}|\d{4}-\d{2}-\d{2})")
+_SAME_END = dict.fromkeys(("eos_token", "eos", "stop_sequence", "end_turn"), "stop")
+"""What other servers call the end of a whole answer: Text Generation Inference, Together, Anthropic."""
+_ENDINGS = 2
+"""Tokens that may stand behind an answer: more of them, and it is not the answer that was found."""
+
+
+class _Message(BaseModel):
+    """The answer's message; content that is a list of parts is its text, and its thoughts the reasoning."""
+
+    content: str | None = None
+    refusal: str | None = None
+    reasoning_content: Any = None
+    """DeepSeek's name for reasoning; `reasoning` is that of a vLLM server with a reasoning parser."""
+    reasoning: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_parts(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not isinstance(given.get("content"), list) or not given["content"]:
+            return given
+        answer = {"role": "assistant", "content": given["content"]}
+        (message, *_) = messages_in([answer], "message", "refuse")
+        if message.tool_calls:
+            raise ValueError("a tool call in place of an answer")
+        return {"reasoning_content": message.thinking or None, **given, "content": message.content}
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: Any = None
+
+
+_Count = Annotated[StrictInt, Field(ge=0, le=_MOST_TOKENS)]
+
+
+class _Cached(BaseModel):
+    cached_tokens: _Count | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: _Count = 0
+    completion_tokens: _Count = 0
+    total_tokens: _Count = 0
+    prompt_tokens_details: _Cached | None = None
+    prompt_cache_hit_tokens: _Count = 0
+    """DeepSeek's name for the cached ones."""
+
+
+class _Body(BaseModel):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: Any = None
+    error: Any = None
+
+
+class _Token(BaseModel):
+    token: str
+    logprob: StrictFloat | StrictInt | None = None
+
+
+class _Position(_Token):
+    top_logprobs: list[_Token] = []
+
+
+class _Logprobs(BaseModel):
+    content: list[_Position] | None = None
+
+
+_USAGE = TypeAdapter(_Usage | None)
+_LOGPROBS = TypeAdapter(_Logprobs | None)
+
+
+def read_reply(
+    body: bytes,
+    *,
+    model: tuple[str, str | None],
+    label_after: str,
+    label_field: str = "",
+    reasoning_end: str = "",
+    prompt_characters: int,
+    seconds: float,
+    prices: Prices | None,
+) -> Reply:
+    """The reply in the body of a successful response; `label_after` and the like as in `Decoding`.
+
+    `model` is the one that was asked for, and how the endpoint is said to call it in its answers, if another.
+    """
+    try:
+        strict_json.loads(body, of_python=True)  # for keys that stand there twice; the rest is below
+        answer = _Body.model_validate_json(body)
+    except (ValueError, RecursionError) as error:
+        start = body[:60].decode("utf-8", "replace").replace("\0", "")
+        return failed("bad_response", f"{_what_is_wrong(error)}; it begins {start!r}", seconds)
+    choice = answer.choices[0] if answer.choices else _Choice(message=_Message(), finish_reason="")
+    text = choice.message.content or ""
+    reasoning, text, cut = _reasoning(choice.message, text, reasoning_end, label_after)
+    finish = _SAME_END.get(choice.finish_reason or "", choice.finish_reason or "")
+    failure, detail = _failure(answer.choices, choice, text, finish)
+    if failure == "empty" and finish == "length" and reasoning:
+        detail += "; its reasoning used up the tokens; set monitor.reasoning, or its max_tokens higher"
+    top: Mapping[str, float] | None = None
+    logprobs_detail = ""
+    served = answer.model or ""
+    try:
+        prompt, cached, completion, usage_detail = _usage(answer.usage, prompt_characters, len(text))
+        if answer.error:
+            raise _BadResponse("an error stands beside the choices")
+        if not failure and not is_model(served, *model):
+            raise _BadResponse(
+                f"answered by model {served[:60]!r}; expected {model[0]!r}, or engine.served_model to name it"
+            )
+        if not failure:
+            after = _before_field(text, label_field) if label_field else label_after
+            top, logprobs_detail = _top_logprobs(choice.logprobs, text, after)
+    except _BadResponse as error:
+        # What it has to say of itself is not to be relied on, but is paid for.
+        prompt, cached, completion, usage_detail = _usage(None, prompt_characters, len(text))
+        failure, detail = failure or "bad_response", "; ".join(filter(None, (detail, str(error))))
+    return Reply(
+        text=text,
+        finish_reason=one_line(finish),
+        top_logprobs=top,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        seconds=seconds,
+        cost=cost(prices, prompt, cached, completion),
+        failure=failure,
+        detail=one_line("; ".join(filter(None, (detail, logprobs_detail, usage_detail)))),
+        reasoning=reasoning,
+        reasoning_cut=cut,
+        served_model=one_line(served),
+    )
+
+
+def _what_is_wrong(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}"
+    return f"body: {one_line(str(error))[:100]}"
+
+
+class _BadResponse(Exception):
+    """Something in a body that no honest answer has; the text says what."""
+
+
+def is_model(served: str, requested: str, named: str | None = None) -> bool:
+    """Whether an answer that says it is by `served` is by the model that was asked for.
+
+    It is where it doesn't say, where it says the same but for case and for what precedes a slash, with a date
+    or a number of three or four digits behind it (`gpt-4o-mini-2024-07-18`, `gpt-4-0613`), also for
+    `-latest`, and where it says what `engine.served_model` says.
+    """
+    if not served or served == named:
+        return True
+    answered, asked = (name.casefold().rpartition("/")[2] for name in (served, requested))
+    if answered == asked:
+        return True
+    stem = asked.removesuffix("-latest")
+    return answered.startswith(stem) and _VERSION.fullmatch(answered[len(stem) :]) is not None
+
+
+def failed(failure: Failure, detail: str, seconds: float) -> Reply:
+    """A reply where no answer came back."""
+    return Reply("", "", seconds=seconds, failure=failure, detail=one_line(detail))
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks, cut where it would fill the screen."""
+    text = " ".join(text.split())
+    return text if len(text) <= _DETAIL_CHARACTERS else f"{text[: _DETAIL_CHARACTERS - 1]}…"
+
+
+def _failure(choices: list[_Choice], choice: _Choice, text: str, finish: str) -> tuple[Failure | None, str]:
+    if not choices:
+        return "bad_response", "no choices"
+    if choice.message.refusal:
+        return "refused", choice.message.refusal
+    # Gemini's endpoint puts its reason behind it: "content_filter: PROHIBITED_CONTENT".
+    if finish.startswith("content_filter"):
+        return "refused", f"finish_reason {finish}"
+    if not text.strip():
+        return "empty", f"no text; finish_reason {finish or 'none'}"
+    # DeepSeek's insufficient_system_resource, vLLM's abort: the text is a piece of an answer.
+    if finish not in ("stop", "length", ""):
+        return "bad_response", f"finish_reason {finish}"
+    return None, ""
+
+
+def _reasoning(message: _Message, text: str, end: str, label_after: str) -> tuple[str, str, bool]:
+    """Reasoning, answer, and whether the one was cut off the other at `end`; else the endpoint parted them.
+
+    Judged text may spell `end`, and a monitor may repeat it: in its thoughts, so that the last one counts,
+    or in the quotes of an answer, so that one counts which such an answer follows.
+    """
+    shown = next((one for one in (message.reasoning_content, message.reasoning) if isinstance(one, str)), "")
+    if shown or not end or end not in text:
+        return shown, text, False
+    ends = [match.end() for match in re.finditer(re.escape(end), text)]
+    begun = label_after.strip()[:1]
+    at = next((at for at in reversed(ends) if begun and _begins_with(text[at:], begun)), ends[-1])
+    return text[: at - len(end)], text[at:], True
+
+
+def _begins_with(text: str, begun: str) -> bool:
+    """Whether that is how it begins, a code fence's opening aside."""
+    return re.match(rf"\s*(?:```\w*\s*)?{re.escape(begun)}", text) is not None
+
+
+def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[int, int, int, str]:
+    """Tokens of the prompt, of these the cached, of the completion; and a remark on them.
+
+    Raises `_BadResponse` for counts that are none.
+    """
+    try:
+        usage = _USAGE.validate_python(given) or _Usage()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "usage"
+        raise _BadResponse(f"{where}: {first['msg']}") from error
+    if usage.prompt_tokens == 0:
+        estimates = estimated_tokens(prompt_characters), estimated_tokens(text_characters)
+        return estimates[0], 0, estimates[1], "no usage: token counts are estimates"
+    details = usage.prompt_tokens_details or _Cached()
+    cached = max(details.cached_tokens or 0, usage.prompt_cache_hit_tokens, 0)
+    # Gemini's endpoint counts reasoning in the total alone, and bills it as completion.
+    completion = max(usage.completion_tokens, usage.total_tokens - usage.prompt_tokens)
+    return usage.prompt_tokens, min(cached, usage.prompt_tokens), completion, ""
+
+
+def _before_field(text: str, field: str) -> str | None:
+    """The text up to a field's value, its quote included; the last field with others in front of it."""
+    found, start = None, -1
+    for _ in range(_MOST_OBJECTS):
+        start = text.find("{", start + 1)
+        if start < 0:
+            break
+        members = strict_json.members_before(text, field, start)
+        if members and members.field is not None and members.values:
+            start = members.field
+            found = text[: start + text.startswith('"', start)]
+    return found
+
+
+def _top_logprobs(given: Any, text: str, label_after: str | None) -> tuple[Mapping[str, float] | None, str]:
+    """By token text, at the label's position; None, and why, where that is not among them.
+
+    Raises `_BadResponse` where a value there is no log-probability, or all are not in the documented form.
+    """
+    try:
+        logprobs = _LOGPROBS.validate_python(given)
+    except ValidationError as error:
+        raise _BadResponse("log-probabilities not in the documented form") from error
+    if logprobs is None or not logprobs.content:
+        return None, ""
+    if label_after is None:
+        return None, "log-probabilities left out: the label does not stand behind its evidence"
+    position = _label_position(logprobs.content, text, label_after)
+    if position is None:
+        return None, "log-probabilities left out: the label's position is not among them"
+    top: dict[str, float] = {}
+    for token in position.top_logprobs or [position]:
+        if token.logprob is None or not token.logprob <= _ROUNDING:
+            raise _BadResponse(f"no log-probability: {token.token[:20]!r} has {token.logprob}")
+        # Two tokens may be spelt alike: their probabilities add up.
+        logprob = min(max(token.logprob, _LOWEST), 0.0)
+        other = top.get(token.token, -math.inf)
+        top[token.token] = min(max(logprob, other) + math.log1p(math.exp(-abs(logprob - other))), 0.0)
+    if math.fsum(map(math.exp, top.values())) > _MOST_PROBABILITY:
+        raise _BadResponse("log-probabilities of more than 1 together")
+    return top, ""
+
+
+def _label_position(content: list[_Position], text: str, label_after: str) -> _Position | None:
+    """The first position whose token continues where `label_after` ends; white space doesn't count.
+
+    Reasoning in front of the text and the tokens that end the turn behind it are among the positions, too.
+    """
+    wanted, written = _squeezed(label_after), _squeezed(text)
+    tokens = [_squeezed(position.token) for position in content]
+    starts = [0, *accumulate(map(len, tokens))]
+    said = "".join(tokens)
+    begin = 0 if written.startswith(said) else said.rfind(written)
+    behind = [token for start, token in zip(starts, tokens, strict=False) if start >= begin + len(written)]
+    if begin < 0 or sum(map(bool, behind)) > _ENDINGS:
+        return None
+    seen = ""
+    for position, token, start in zip(content, tokens, starts, strict=False):
+        if start < begin or not token:
+            continue
+        seen += token
+        if not written.startswith(seen):
+            return None
+        if len(seen) > len(wanted):
+            return position if seen.startswith(wanted) else None
+    return None
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())

@@ -1,0 +1,200 @@
+"""A judge in a run: `open_logged` gives one whose verdicts are kept in a log and found there.
+
+Promises: a sample that has a verdict in the log is not judged again; a verdict is in the log as soon
+as it came in. A request that failed on the way to an endpoint is in a log of its own, and the sample is
+judged when it is asked for again.
+"""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from monitorbench.config.base import UserError
+from monitorbench.judging.judge import Judge, JudgeSpec, KnownModels, Question, by_another, too_long
+from monitorbench.judging.open import open_judge
+from monitorbench.judging.unanswered import is_outage
+from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, Verdict
+from monitorbench.runs.verdict_log import Failure, FailureLog, VerdictLog
+
+FAILURES_IN_A_ROW = 20
+"""After so many failures with nothing answered in between the endpoint is taken to be out of order."""
+_log = logging.getLogger(__name__)
+
+
+class Display(Protocol):
+    """What is shown of verdicts as they come."""
+
+    def add(self, label: Label, verdict: Verdict) -> None:
+        """Note one verdict on a sample whose true label is `label`."""
+        ...
+
+
+class OpensJudge(Protocol):
+    """How a run opens its judge: `judging.open.open_judge`, or that on an engine that others share."""
+
+    def __call__(
+        self, spec: JudgeSpec, models: Path, *, spent: float = 0.0, run: Path | None = None
+    ) -> Judge:
+        """Open it; arguments as for `open_judge`."""
+        ...
+
+
+class Pending(NamedTuple):
+    """The keys of all samples' verdicts, and the questions of those that have none."""
+
+    keys: list[str]
+    questions: list[Question]
+
+
+class LoggedJudge:
+    """A judge with a run's logs; several threads may ask it at once where the judge `is_remote`."""
+
+    def __init__(
+        self, judge: Judge, log: VerdictLog, failures: FailureLog, *, model_may_change: bool = False
+    ) -> None:
+        self._judge, self._log, self._failures = judge, log, failures
+        self._models, self._model_may_change = KnownModels(served_models(log)), model_may_change
+        self._attempts = Counter(failure.verdict.key for failure in failures.entries.values())
+        self.failed = {failure.verdict.key: failure.verdict for failure in failures.entries.values()}
+        """By key what the last failed request about a sample would be as a verdict."""
+        self.adapter_change: float | None = None
+        """What the adapter changes on the first question that was asked; None without one."""
+        self._lock = threading.Lock()
+
+    @property
+    def spent(self) -> float:
+        """What the answers and failures in the logs cost, in the currency of the prices."""
+        return _spent(self._log, self._failures)
+
+    def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
+        """One verdict a sample, in their order; samples without a verdict in the log are judged.
+
+        One whose reason is in `TRANSPORT_FAILURES` is not in the log: its sample is asked about next time.
+        Raises `UserError` for an adapter that changes nothing, and where an endpoint can't be used or its
+        `max_cost` is spent: what was answered until then is in the log.
+        """
+        keys, questions = self.pending(samples)
+        self.ask(questions)
+        if any(key not in self._log.entries and key not in self.failed for key in keys):
+            raise UserError(f"{FAILURES_IN_A_ROW} requests in a row failed; run the same command again")
+        return [self._log.entries.get(key) or self.failed[key] for key in keys]
+
+    def pending(self, samples: Sequence[Sample]) -> Pending:
+        """The requests to send; a sample that the context can't hold gets its verdict in the log at once.
+
+        Those that failed before come last, so that they can't keep the others from being asked.
+        """
+        keys: list[str] = []
+        questions: list[Question] = []
+        with self._lock:
+            for sample in samples:
+                question = self._judge.question(sample)
+                keys.append(question.key)
+                if question.key in self._log.entries:
+                    continue
+                if question.too_long:
+                    self._log.append(too_long(question, self._judge.prompt))
+                else:
+                    questions.append(question)
+        questions.sort(key=lambda question: self._attempts[question.key])
+        return Pending(keys, questions)
+
+    def ask(
+        self,
+        questions: Sequence[Question],
+        shown: Callable[[], AbstractContextManager[Display | None]] = nullcontext,
+    ) -> None:
+        """Ask, and put each verdict into the log as it comes; `shown` opens a display, with the model loaded.
+
+        Stops after `FAILURES_IN_A_ROW`, with a warning. Raises what `verdicts` raises.
+        """
+        if not questions:
+            return
+        with self._lock:
+            self.adapter_change = self._judge.prepare(questions[0])
+        in_a_row = 0
+        with shown() as display:
+            for index, answered in self._judge.ask(questions):
+                refused = self._refused(answered)
+                verdict = by_another(answered, refused) if refused else answered
+                in_a_row = in_a_row + 1 if is_outage(verdict.unscored, verdict.detail) else 0
+                self._note(verdict)
+                if display is not None:
+                    display.add(questions[index].sample.label, verdict)
+                if refused:
+                    raise UserError(refused)
+                if in_a_row == FAILURES_IN_A_ROW:
+                    _log.warning("%d requests in a row failed: no more are sent", in_a_row)
+                    break
+
+    def differences_alone(self, questions: Sequence[Question]) -> list[float]:
+        """Ask about each question alone, and compare with the logged verdicts; nothing is added to the log.
+
+        One absolute difference for each question that has a score both times.
+        """
+        differences = []
+        for question in questions:
+            logged = self._log.entries.get(question.key)
+            if logged is None or logged.score is None:
+                continue
+            ((_, again),) = self._judge.ask([question])
+            if again.score is not None:
+                differences.append(abs(again.score - logged.score))
+        return differences
+
+    def _refused(self, verdict: Verdict) -> str:
+        """Say that another model answered than before, unless it may: then that is a warning, once."""
+        another = self._models.another(verdict)
+        if another and self._model_may_change:
+            self._models.add(verdict.served_model)
+            _log.warning("%s", another.partition("; ")[0])
+            return ""
+        return another
+
+    def _note(self, verdict: Verdict) -> None:
+        """Log a verdict, or a request that got no answer."""
+        key = verdict.key
+        with self._lock:
+            if verdict.unscored in TRANSPORT_FAILURES:
+                self._attempts[key] += 1
+                self._failures.append(Failure(attempt=self._attempts[key], verdict=verdict))
+                self.failed[key] = verdict
+            elif key not in self._log.entries:  # another thread may have asked the same
+                self._log.append(verdict)
+
+
+@contextmanager
+def open_logged(
+    spec: JudgeSpec,
+    models: Path,
+    log: VerdictLog,
+    failures: FailureLog,
+    *,
+    run: Path | None = None,
+    opens: OpensJudge = open_judge,
+) -> Iterator[LoggedJudge]:
+    """A judge whose verdicts are kept in `log`, and failed requests in `failures`; closed on leaving.
+
+    `models` is the folder that models are kept in, `run` the directory that the names of a batch API's
+    batches are kept in. Raises what `opens` raises.
+    """
+    judge = opens(spec, models, spent=_spent(log, failures), run=run)
+    try:
+        yield LoggedJudge(judge, log, failures, model_may_change=spec.engine.model_may_change)
+    finally:
+        judge.close()
+
+
+def served_models(log: VerdictLog) -> dict[str, int]:
+    """How many of the verdicts are by which model, as the endpoint called it in its answers."""
+    named = Counter(verdict.served_model for verdict in log.entries.values() if verdict.served_model)
+    return dict(sorted(named.items()))
+
+
+def _spent(log: VerdictLog, failures: FailureLog) -> float:
+    failed = sum(failure.verdict.cost for failure in failures.entries.values())
+    return sum(verdict.cost for verdict in log.entries.values()) + failed

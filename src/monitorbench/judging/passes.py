@@ -1,0 +1,173 @@
+"""Prompts that ask a model twice: its evidence, its list or its numbers, and what stands behind them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from monitorbench import strict_json
+from monitorbench.engines.protocol import Decoding, Model, Reply, Request
+from monitorbench.engines.two_passes import Ask, SecondPass, ask_twice, without_answer
+from monitorbench.judging.judge import Question
+from monitorbench.prompts.label_logprobs import sum_of_logs
+from monitorbench.prompts.render import Renderer
+from monitorbench.prompts.scale import ScaleTokens
+from monitorbench.prompts.wording import asked_field
+from monitorbench.records import Sample
+
+_EVIDENCE_AT_ONCE, _LISTS_AT_ONCE = 1024, 256
+"""First passes before the second ones are made: an interruption costs so many at most."""
+_AT_ONCE = 64
+"""Prompts between both passes: few enough that a small cache still holds them in the second."""
+
+
+def evidence_first(
+    model: Model,
+    requests: Sequence[Request],
+    evidence: Decoding,
+    label: Decoding,
+    renderer: Renderer,
+    fits: int,
+) -> Iterator[tuple[int, Reply]]:
+    """Yield (index into `requests`, reply with its evidence in `begun`), each index once, in any order.
+
+    `evidence` and `label` are the decodings of both passes; a second prompt has at most `fits` tokens. A
+    failure where the evidence did not end (`truncated`) or is no JSON (`no_label`).
+    """
+
+    def go_on(index: int, reply: Reply) -> SecondPass | Reply:
+        begun = _evidence(renderer, reply)
+        ids = renderer.behind_evidence(requests[index].token_ids, begun) if begun else ()
+        if not begun or len(ids) > fits:
+            kept = replace(reply, begun=renderer.prompt.prefill + reply.text)
+            ended = "is no JSON object, or has a field twice"
+            return without_answer(kept, failure_if_ended=ended, what="evidence")
+        return SecondPass(Request(token_ids=ids), replace(reply, begun=begun + renderer.label_begun))
+
+    return ask_twice(model.answers, requests, evidence, label, go_on, at_once=_EVIDENCE_AT_ONCE)
+
+
+def _evidence(renderer: Renderer, reply: Reply) -> str:
+    """What was written in front of the label, prefill included; empty where that did not end."""
+    text = renderer.prompt.prefill + reply.text
+    found = strict_json.members_before(text, asked_field(renderer.prompt))
+    if found is None or not found.values:
+        return ""
+    ended = found.field is not None or found.closed or reply.finish_reason != "length"
+    return text[: found.end] if ended else ""
+
+
+def extract_then_judge(
+    ask: Ask,
+    questions: Sequence[Question],
+    listing: Decoding,
+    label: Decoding,
+    judging: Callable[[Sample, str], Request | None],
+) -> Iterator[tuple[int, Reply]]:
+    """Yield (index into `questions`, reply with the list in `begun`), each index once, in any order.
+
+    The second prompt is rendered from what came back for the first, as text: nothing that the response or the
+    list spells becomes part of the prompt around them. `listing` and `label` are the decodings of both
+    passes; `judging` gives the second request from the list, None where the model's context can't hold it. A
+    list that ran out of tokens is judged up to its last whole line, and `detail` says so. A failure where
+    there is no whole line (`truncated`), or nothing (`no_label`).
+    """
+
+    def go_on(index: int, reply: Reply) -> SecondPass | Reply:
+        first = _listed(reply)
+        if first.failure:
+            return first
+        request = judging(questions[index].sample, first.begun)
+        if request is None:
+            return replace(first, failure="truncated", detail="list and request exceed the context")
+        return SecondPass(request, replace(first, begun=f"{first.begun}\n"))
+
+    requests = [question.request for question in questions]
+    return ask_twice(ask, requests, listing, label, go_on, at_once=_LISTS_AT_ONCE, counts_second_prompt=True)
+
+
+def _listed(reply: Reply) -> Reply:
+    """The reply with its list in `begun`, and nothing that could be read as a label."""
+    lines = reply.text.strip().splitlines()
+    cut = reply.finish_reason == "length"
+    whole = "\n".join(lines[:-1] if cut else lines).strip()
+    said = f"list cut off at {reply.completion_tokens} tokens" if cut else "" if whole else "nothing listed"
+    detail = "; ".join(filter(None, (reply.detail, said)))
+    kept = replace(reply, text="", token_ids=(), top_logprobs=None, logprobs={}, begun=whole, detail=detail)
+    if whole:
+        return kept
+    return replace(kept, failure="truncated" if cut else "no_label", begun=reply.text)
+
+
+class NumberModel:
+    """A `Model` whose scored replies have each number's log-probability, by its text, in `top_logprobs`.
+
+    Where the tokenizer splits 10, its first token is also how 1 begins: what follows is asked for in a second
+    pass, so that the probabilities of 1 and 10 are those of the model and no guess. What is not scored, such
+    as the thoughts of a monitor that reasons first, is passed on as it is. Prompt and completion tokens are
+    those of the first pass, seconds and cost of both.
+    """
+
+    def __init__(self, model: Model, scale: ScaleTokens) -> None:
+        self.tokenizer: Any = model.tokenizer
+        self._model, self._scale = model, scale
+
+    def prepare(self, first: Request, decoding: Decoding) -> float | None:
+        """See `Model.prepare`."""
+        return self._model.prepare(first, decoding)
+
+    def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
+        """See `Model.answers`."""
+        if not decoding.scored_token_ids:
+            yield from self._model.answers(requests, decoding)
+            return
+        if self._scale.zero is None:
+            for index, reply in self._model.answers(requests, decoding):
+                yield index, self._with_numbers(reply, None)
+            return
+        for start in range(0, len(requests), _AT_ONCE):
+            for offset, reply in self._both(requests[start : start + _AT_ONCE], decoding, self._scale.zero):
+                yield start + offset, reply
+
+    def _both(
+        self, requests: Sequence[Request], decoding: Decoding, zero: int
+    ) -> Iterator[tuple[int, Reply]]:
+        ones = self._scale.numbers[1]
+        first: dict[int, Reply] = {}
+        for index, reply in self._model.answers(requests, decoding):
+            if reply.failure is not None:
+                yield index, reply
+            else:
+                first[index] = reply
+        asked = [(index, one) for index in first for one in ones]
+        behind = [Request(token_ids=(*requests[index].token_ids, one)) for index, one in asked]
+        second: dict[int, dict[int, Reply]] = {index: {} for index in first}
+        for number, reply in self._model.answers(behind, Decoding(1, decoding.stop_token_ids, (zero,))):
+            index, one = asked[number]
+            second[index][one] = reply
+            if len(second[index]) == len(ones):
+                yield index, self._joined(first[index], second[index], zero)
+
+    def _joined(self, first: Reply, second: dict[int, Reply], zero: int) -> Reply:
+        replies = second.values()
+        reply = replace(
+            first,
+            seconds=first.seconds + sum(one.seconds for one in replies),
+            cost=first.cost + sum(one.cost for one in replies),
+        )
+        failed = next((one for one in replies if one.failure is not None), None)
+        if failed is not None:
+            return replace(reply, failure=failed.failure, detail=failed.detail)
+        ways = [
+            first.logprobs.get(one, float("nan")) + reply.logprobs.get(zero, float("nan"))
+            for one, reply in second.items()
+        ]
+        return self._with_numbers(reply, sum_of_logs(ways))
+
+    def _with_numbers(self, reply: Reply, ten: float | None) -> Reply:
+        if reply.failure is not None:
+            return reply
+        return replace(reply, top_logprobs=self._scale.logprobs(reply.logprobs, ten))
+
+    def close(self) -> None:
+        """See `Model.close`."""
+        self._model.close()

@@ -1,0 +1,198 @@
+"""A model and its probe in one process, served: `POST /judge` with a request and a response; `GET /health`.
+
+One model of `engine=transformers`, one thread that asks it, in the order in which requests come. Nothing of
+what is judged stays: neither text nor states are written, and no request waits for a batch. A body is JSON as
+the standard has it, and refused in one line; limits and key are the HTTP server's (`judging.serving.http`).
+As with vLLM's server `server.json` in the run directory has the address while it answers, and the key where
+another machine can reach it.
+"""
+
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from monitorbench.config.base import ConfigError
+from monitorbench.config.endpoint import Served
+from monitorbench.config.engine import TransformersEngine, with_states
+from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.config.study import Study
+from monitorbench.engines.size import refuse_too_large
+from monitorbench.engines.weights import weights_folder
+from monitorbench.judging.evaluate import judge_name, training_facts
+from monitorbench.judging.identity import judge_identity
+from monitorbench.judging.judge import TRIAL, Judge, judge_spec, sample_of
+from monitorbench.judging.open import open_judge
+from monitorbench.judging.pair import open_pair
+from monitorbench.judging.serving.http import HttpServer
+from monitorbench.judging.serving.http import listening as listening_at
+from monitorbench.judging.serving.listening import LOOPBACK, free_port, reached_at, terminable
+from monitorbench.judging.serving.refusal import HttpAnswer, Refusal
+from monitorbench.judging.serving.served import Address, answering
+from monitorbench.records import Message, Role, Sample, Verdict
+from monitorbench.runs.directory import RunDirectory
+from monitorbench.strict_json import loads
+
+_Messages = Annotated[tuple[Message, ...], Field(min_length=1)]
+
+
+class JudgeRequest(BaseModel):
+    """What `/judge` is sent; a text stands for one message, the user's and the assistant's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    request: str | _Messages
+    response: str | _Messages
+
+
+def sample_asked(asked: JudgeRequest) -> Sample:
+    """The request and the response as a sample."""
+    request, response = (
+        (Message(role=role, content=one),) if isinstance(one, str) else one
+        for role, one in ((Role.USER, asked.request), (Role.ASSISTANT, asked.response))
+    )
+    return sample_of(request, response)
+
+
+def asked_in(body: bytes) -> JudgeRequest | Refusal:
+    """What a body asks; a refusal for what is no JSON or has not the fields of `JudgeRequest`."""
+    try:
+        return JudgeRequest.model_validate(loads(body))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"][:1]) or "body"
+        return Refusal(400, f"{where}: {first['msg']}; expected request and response, each text or messages")
+    except (ValueError, RecursionError) as error:
+        return Refusal(400, f"body: no JSON ({str(error)[:120]})")
+
+
+class JudgedByBoth(NamedTuple):
+    """The verdict on one sample, and of the same pass that of the probe beside the model."""
+
+    verdict: Verdict
+    probe: Verdict | None
+    """None without one, and for a sample that is too long."""
+
+
+AskBoth = Callable[[Sample], JudgedByBoth]
+
+
+@contextmanager
+def open_both(
+    monitor: Monitor, engine: TransformersEngine, prompt: Prompt, models: Path
+) -> Iterator[AskBoth]:
+    """A function that judges one sample after the other, from one thread, its model loaded and tried.
+
+    With `monitor.head_beside` the model's verdict has the probe's beside it, with `monitor.head` the verdict
+    is the probe's, of a pass that ends at its layer. Raises what `open_pair` and `open_judge` raise.
+    """
+    beside: list[Verdict] = []
+    if monitor.head_beside is not None:
+        judge: Judge = open_pair(monitor, engine, prompt, models, beside.append)
+    else:
+        judge = open_judge(judge_spec(monitor, engine, prompt), models, keeps_states=False)
+
+    def ask(sample: Sample) -> JudgedByBoth:
+        beside.clear()
+        (verdict,) = judge.verdicts([sample])
+        return JudgedByBoth(verdict, beside[0] if beside else None)
+
+    with closing(judge):
+        ask(TRIAL)
+        yield ask
+
+
+def answer_of(judged: JudgedByBoth, seconds: float) -> dict[str, Any]:
+    """What `/judge` answers."""
+    verdict, probe = judged
+    return {
+        "label": verdict.label,
+        "unscored": verdict.unscored,
+        "detail": verdict.detail,
+        "score": verdict.score,
+        "probe": probe and {"label": probe.label, "score": probe.score},
+        "prompt_tokens": verdict.prompt_tokens,
+        "seconds": round(seconds, 6),
+    }
+
+
+@contextmanager
+def listening(judges: AskBoth, host: str, port: int, key: str | None) -> Iterator[HttpServer]:
+    """A server that is bound to its port; `serve_forever` answers. Raises `OSError` where it is taken.
+
+    `judges` is called from one thread of its own, so that torch keeps one pool of threads.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge") as worker:
+
+        def timed(asked: JudgeRequest) -> dict[str, Any]:
+            began = time.perf_counter()
+            judged = judges(sample_asked(asked))
+            return answer_of(judged, time.perf_counter() - began)
+
+        def judged(body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
+            asked = asked_in(body)
+            if isinstance(asked, Refusal):
+                return asked
+            return HttpAnswer(200, worker.submit(timed, asked).result())
+
+        with listening_at({"/judge": judged}, host, port, key, names=(reached_at(host),)) as server:
+            yield server
+
+
+_log = logging.getLogger(__name__)
+
+
+def serve_pair(study: Study) -> Path:
+    """Serve the monitor's probe, and its model with it, until interrupted; returns the run directory.
+
+    Raises `ConfigError` for another engine than transformers, several adapters, or what no probe can read,
+    `UserError` for a taken port.
+    """
+    monitor, engine = study.monitor, with_states(study.engine)
+    if study.adapters:
+        raise ConfigError("adapters: a probe reads the base's states; expected no adapters")
+    port = free_port(engine.host, engine.port)
+    refuse_too_large(monitor, engine)  # before it is downloaded
+    refuse_too_large(monitor, engine, weights_folder(monitor, study.paths.models))
+    of_probe = study.model_copy(update={"monitor": monitor.probe_alone()})
+    probe = judge_identity(of_probe.monitor, engine, study.prompt)
+    identity = {
+        "judge": probe,
+        "pair": monitor.head_beside is not None,
+        "host": engine.host,
+        "port": port,  # two servers of one config have a directory each
+    }
+    run = RunDirectory(study.paths.runs / "serve", judge_name(of_probe.monitor, of_probe.engine), identity)
+    key = None if engine.host in LOOPBACK else secrets.token_urlsafe(32)
+    with (
+        run.recording(study),
+        terminable(),
+        open_both(monitor, engine, study.prompt, study.paths.models) as judges,
+        listening(judges, engine.host, port, key) as server,
+    ):
+        address = Address(
+            url=f"http://{reached_at(engine.host)}:{port}",
+            model=judge_name(of_probe.monitor, of_probe.engine),
+            adapter=None,
+            serves=Served(
+                weights=probe["weights"],
+                adapter=probe["adapter"],
+                dtype=probe["dtype"],
+                training=training_facts(of_probe.monitor, of_probe.engine),
+            ),
+            key=key,
+            pid=os.getpid(),
+        )
+        with answering(run.path, address):
+            both = f"{monitor.name} and its probe" if monitor.head_beside else address.model
+            _log.info("serve: POST %s/judge asks %s; Ctrl-C ends it", address.url, both)
+            print(run.path, flush=True)
+            server.serve_forever()
+    return run.path

@@ -1,0 +1,269 @@
+"""vLLM's OpenAI-compatible server as a child process: started, watched, ended with us.
+
+`serve` holds until Ctrl-C, SIGTERM or the server's own end. Meanwhile `server.json` in the run
+directory has the address and the model names, and for a server that has a name (`engine.served_as`) or that
+other machines can reach the key that was made for it; `server.log` has all that the server says.
+"""
+
+import http.client
+import json
+import logging
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.endpoint import Served
+from monitorbench.config.engine import Engine, servable
+from monitorbench.config.monitor import Monitor
+from monitorbench.config.study import Study, VllmEngine
+from monitorbench.engines.size import refuse_too_large
+from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, refuse_unfit_adapter
+from monitorbench.engines.stored.load import load_config
+from monitorbench.engines.vllm_engine import MOST_SCORED, lora_rank, runs_on_cpu, vllm_environment
+from monitorbench.engines.weights import weights_folder, weights_identity
+from monitorbench.judging.adapters import by_adapter
+from monitorbench.judging.evaluate import judge_name, training_facts
+from monitorbench.judging.serving.listening import EVERYWHERE, LOOPBACK, free_port, reached_at, terminable
+from monitorbench.judging.serving.served import (
+    DIRECTLY,
+    Address,
+    address_file,
+    answering,
+    end_address,
+    write_address,
+)
+from monitorbench.runs.directory import RunDirectory
+
+_log = logging.getLogger(__name__)
+
+_SECONDS_TO_END = 20.0
+_ADAPTERS_AT_ONCE = 8
+"""In one batch; each takes its share of the GPU's memory."""
+
+
+class VllmServer(NamedTuple):
+    """A healthy server: its base URL, the base model's name, and what each study's adapter is called."""
+
+    url: str
+    model: str
+    adapters: tuple[str | None, ...]
+    """Of `monitor.adapter` and then of each of `adapters`; None for the base."""
+    process: "subprocess.Popen[bytes]"
+    key: str | None
+    """What it asks for; None for one without a name that only this machine can reach."""
+
+
+def serve(study: Study) -> Path:
+    """Serve the configured monitor until interrupted; returns the run directory.
+
+    One with a probe is served by `judging.serving.pair_server`. Raises `UserError` for another engine than
+    vLLM, a taken port, or a server that dies or is not healthy in time.
+    """
+    if study.monitor.head or study.monitor.head_beside:
+        from monitorbench.judging.serving.pair_server import serve_pair
+
+        return serve_pair(study)
+    engine = servable(study.engine)
+    port = free_port(engine.host, engine.port)
+    served = [_served(one.monitor, engine) for one in by_adapter(study)]
+    more = {"adapters": [one.adapter for one in served[1:]]} if study.adapters else {}
+    identity = {
+        "weights": served[0].weights,
+        "adapter": served[0].adapter,
+        **more,
+        "engine": engine.model_dump(mode="json", exclude={"served_as"}) | {"dtype": served[0].dtype},
+        "port": port,  # two servers of one config have a directory each
+    }
+    run = RunDirectory(study.paths.runs / "serve", judge_name(study.monitor, study.engine), identity)
+    with run.recording(study), terminable(), running_server(study, port, run.path / "server.log") as server:
+        addresses = [
+            Address(
+                url=server.url,
+                model=server.model,
+                adapter=adapter,
+                serves=one,
+                key=server.key,
+                pid=server.process.pid,
+            )
+            for adapter, one in zip(server.adapters, served, strict=True)
+        ]
+        named = _files(study.engine, study.paths.runs, addresses)
+        with answering(run.path, addresses[0]):
+            for file, address in named.items():
+                write_address(file, address)
+            try:
+                answers = " and ".join(adapter or server.model for adapter in server.adapters)
+                _log.info("serve: %s answers for %s; Ctrl-C ends it", server.url, answers)
+                for file, address in named.items() if study.adapters else ():
+                    _log.info("serve: engine.server=%s asks %s", file.stem, address.adapter or address.model)
+                print(run.path, flush=True)
+                code = server.process.wait()
+                log = run.path / "server.log"
+                raise UserError(f"the server ended by itself (exit code {code}); see {log}")
+            finally:
+                for file, address in named.items():
+                    end_address(file, address)
+    return run.path
+
+
+@contextmanager
+def running_server(study: Study, port: int, log: Path) -> Iterator[VllmServer]:
+    """A healthy server on `port` for as long as the body runs; it and its workers end with it."""
+    engine = servable(study.engine).for_monitor(study.monitor.tensor_parallel_size)
+    guarded = engine.served_as is not None or engine.host not in LOOPBACK
+    key = secrets.token_urlsafe(32) if guarded else None
+    # Not on the command line, which every user of the machine can read.
+    environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
+    refuse_too_large(study.monitor, engine)  # before it is downloaded
+    weights = weights_folder(study.monitor, study.paths.models)
+    refuse_too_large(study.monitor, engine, weights)
+    load_config(weights)  # code of its own is refused in one line here, not in the server's log
+    names = adapter_names(study)
+    folders = [adapter_folder(one.monitor.adapter) for one in by_adapter(study)]
+    for folder in folders:
+        if folder is not None:
+            refuse_unfit_adapter(folder, weights)
+    command = [
+        *_command(study.monitor, engine, weights, port),
+        *_lora(dict(zip(names, folders, strict=True))),
+    ]
+    if key:
+        command += ["--middleware", "monitorbench.judging.serving.server_key.KeyRequired"]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as stream:
+        # A session of its own: Ctrl-C in the terminal reaches us, and we end the whole group.
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+        try:
+            host = reached_at(engine.host)
+            near = "127.0.0.1" if engine.host in EVERYWHERE else engine.host
+            _wait_until_healthy(f"http://{near}:{port}", process, engine.startup_seconds, log)
+            yield VllmServer(f"http://{host}:{port}/v1", study.monitor.name, names, process, key)
+        finally:
+            _end(process)
+
+
+def _command(monitor: Monitor, engine: VllmEngine, weights: Path, port: int) -> list[str]:
+    # `vllm serve` asks for the metadata of a package named vllm, which the CPU wheel is not.
+    form = engine.form
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    command += ["--model", str(weights), "--served-model-name", monitor.name]
+    command += ["--host", engine.host, "--port", str(port), "--dtype", engine.resolved_dtype]
+    command += ["--max-model-len", str(monitor.context_tokens), "--block-size", str(form.block_size)]
+    command += ["--tensor-parallel-size", str(engine.tensor_parallel_size or 1), "--enable-prefix-caching"]
+    command += ["--load-format", "safetensors", "--no-trust-remote-code"]
+    command += ["--max-logprobs", str(MOST_SCORED)]
+    command += ["--generation-config", "vllm"]  # a model's own penalties would move the scores
+    if not runs_on_cpu(engine):
+        command += ["--gpu-memory-utilization", str(engine.gpu_memory_utilization)]
+    if form.max_num_batched_tokens is not None:
+        command += ["--max-num-batched-tokens", str(form.max_num_batched_tokens)]
+    if form.enforce_eager:
+        command.append("--enforce-eager")
+    return command
+
+
+def _lora(adapters: Mapping[str | None, Path | None]) -> list[str]:
+    """What has vLLM answer for adapters, by their names; requests of several share a batch."""
+    folders = {name: folder for name, folder in adapters.items() if folder is not None}
+    if not folders:
+        return []
+    modules = [json.dumps({"name": name, "path": str(folder.resolve())}) for name, folder in folders.items()]
+    rank = str(lora_rank(list(folders.values())))
+    at_once = str(min(len(modules), _ADAPTERS_AT_ONCE))
+    limits = ["--max-lora-rank", rank, "--max-loras", at_once, "--max-cpu-loras", str(len(modules))]
+    return ["--enable-lora", *limits, "--lora-modules", *modules]
+
+
+def adapter_names(study: Study) -> tuple[str | None, ...]:
+    """What a server calls `monitor.adapter` and each of `adapters`; None for the base.
+
+    Raises `ConfigError` where two would be called the same.
+    """
+    several = by_adapter(study)
+    names = tuple(judge_name(one.monitor, one.engine) if one.monitor.adapter else None for one in several)
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            other, this = (several[at].monitor.adapter for at in (names.index(name), number))
+            raise ConfigError(
+                f"adapters: {other} and {this} would both be called {name}; expected one of them"
+            )
+    return names
+
+
+def _served(monitor: Monitor, engine: VllmEngine) -> Served:
+    adapter = adapter_folder(monitor.adapter)
+    return Served(
+        weights=weights_identity(monitor),
+        adapter=adapter_sha256(adapter) if adapter else "",
+        dtype=engine.precision,
+        training=training_facts(monitor, engine),
+    )
+
+
+def _files(engine: Engine, runs: Path, addresses: Sequence[Address]) -> dict[Path, Address]:
+    """By file what is found under `engine.served_as`: the first as that, the others as NAME.ADAPTER."""
+    name = servable(engine).served_as
+    if name is None:
+        return {}
+    of_adapters = [(one.adapter or "base").rpartition("+")[2] for one in addresses[1:]]
+    names = [name, *(f"{name}.{re.sub(r'[^A-Za-z0-9._-]', '_', one)}" for one in of_adapters)]
+    return {address_file(runs, one): address for one, address in zip(names, addresses, strict=True)}
+
+
+def _wait_until_healthy(url: str, process: "subprocess.Popen[bytes]", seconds: int, log: Path) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if (code := process.poll()) is not None:
+            raise UserError(f"the server ended while starting (exit code {code}); see {log}")
+        try:
+            with DIRECTLY.open(f"{url}/health", timeout=2) as answer:
+                if answer.status == 200:
+                    return
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(0.5)
+    raise UserError(f"the server was not healthy within engine.startup_seconds={seconds}; see {log}")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Ask the whole group to end, then make it; a second Ctrl-C does not leave it half-way."""
+    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        _end_group(process)
+    finally:
+        for one, handler in before:
+            signal.signal(one, handler)
+
+
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    for step in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, step)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(_SECONDS_TO_END / 2)
+        except subprocess.TimeoutExpired:
+            continue
+        # The server is gone; a worker that outlives it is not.
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            break
+    process.wait()
