@@ -172,7 +172,7 @@ class Planned(NamedTuple):
     """An evaluation before it is run."""
 
     run: RunDirectory
-    """Where it is, or will be."""
+    """The evaluation's directory, which need not be there yet."""
     name: str
     judge: JudgeSpec
 
@@ -188,7 +188,7 @@ class Planned(NamedTuple):
 
 
 def planned_evaluation(study: Study, data: Path) -> Planned:
-    """What `evaluate` does of this study, over the dataset directory `data`; runs no model.
+    """Plan the evaluation of this study over the dataset directory `data`; runs no model.
 
     Raises `UserError` for a missing adapter, `ConfigError` for one behind an endpoint.
     """
@@ -210,7 +210,7 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
 
 
 def needed_splits(evaluate: Evaluate, router: Router | None, shots: int) -> list[Split]:
-    """What an evaluation reads: few-shot examples come from the train split."""
+    """The splits that an evaluation reads: few-shot examples come from the train split."""
     judged = Split(evaluate.split)
     learns = router is not None and router.by == "predicted"
     return [Split.TRAIN, judged] if shots or learns else [judged]
@@ -231,7 +231,7 @@ def _shots(dataset: Dataset, evaluate: Evaluate, prompt: Prompt, data: Path) -> 
 
 
 def _route(router: Router | None, dataset: Dataset, data: Path) -> Route | None:
-    """Where a router's samples go; what has to be learnt is learnt from the train split's configured view."""
+    """The route of a router's samples; a classifier learns from the train split's configured view."""
     if router is None:
         return None
     if router.by == "category":
@@ -255,7 +255,7 @@ def judge_name(monitor: Monitor, engine: Engine) -> str:
 
 
 def training_facts(monitor: Monitor, engine: Engine) -> dict[str, Any] | None:
-    """What a training run says of the adapter: name, trained_on, seed, objective and learning curve.
+    """Facts of the adapter's training run: name, trained_on, seed, objective and learning curve.
 
     Of a probe what its fit says; there is no curve.
     """
