@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from made_verdicts import made_verdict
+
 from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.calibrated import Calibrated
 from monitorbench.guardrail.monitor import OpenMonitor
@@ -30,21 +32,7 @@ def verdict(
     score: float | None, unscored: UnscoredReason = UnscoredReason.NO_LABEL, detail: str = "", tokens: int = 0
 ) -> Verdict:
     """A score without a label of its own, or the reason why there is neither."""
-    return Verdict(
-        key="",
-        sample_id="s",
-        prompt="p",
-        answer="",
-        label=None,
-        unscored=unscored,
-        detail=detail,
-        score=score,
-        label_mass=None,
-        finish_reason="stop",
-        prompt_tokens=tokens,
-        completion_tokens=0,
-        seconds=0.0,
-    )
+    return made_verdict(None, score, unscored=unscored, detail=detail, prompt_tokens=tokens)
 
 
 class ScriptedJudge(Judge):

@@ -56,7 +56,8 @@ def test_a_row_has_the_sample_its_scores_and_where_they_are_from(tmp_path: Path,
         "log": path.name,
         "file_sha256": file_sha256(path),
         "eval_id": "E1",
-        "group": "tidy",
+        "task": "tidy",
+        "group": "tidy-s1",
         "model": "vendor/model-1",
         "sample_id": "s1",
         "error": None,
@@ -196,7 +197,7 @@ def test_a_log_of_inspect_itself(logged: dict[str, Path]):
     assert [one["scores.verdict.sure"] for one in found] == [True, None, True, None]
     assert [one["reasons.verdict"] for one in found] == [None, "grader_failed"] * 2
     assert [one["metadata.side"] for one in found] == ["honest"] * 2 + ["attack"] * 2
-    assert {one["group"] for one in found} == {"tidy"}
+    assert {(one["task"], one["group"]) for one in found} == {("tidy", "tidy-s1"), ("tidy", "tidy-s2")}
     assert {one["model"] for one in found} == {"mockllm/model"}
     request = chat(json.loads(found[2]["request"]), "request", Role.USER)
     response = chat(json.loads(found[2]["response"]), "response", Role.ASSISTANT)

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_verdicts import made_verdict
 from rich.console import Console
 
 from monitorbench.judging import display as shown_while_judging
 from monitorbench.judging.display import JudgingNumbers, VerdictCounter, judging, shown
 from monitorbench.metrics import rates
 from monitorbench.metrics.columns import columns
-from monitorbench.records import Category, Label, Task, UnscoredReason, Verdict
+from monitorbench.records import Category, Label, Task
 from monitorbench.runs import progress as shown_progress
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import open_verdict_log
@@ -31,24 +32,6 @@ class Clock:
         return self.now
 
 
-def verdict(answer: Label | None, key: str = "k", cost: float = 0.0) -> Verdict:
-    return Verdict(
-        key=key,
-        sample_id="s",
-        prompt="p",
-        answer="",
-        label=answer,
-        unscored=None if answer else UnscoredReason.NO_LABEL,
-        score=None,
-        label_mass=None,
-        finish_reason="",
-        prompt_tokens=1,
-        completion_tokens=1,
-        seconds=0.0,
-        cost=cost,
-    )
-
-
 ANSWERS = st.lists(
     st.tuples(st.sampled_from(Label), st.sampled_from([*Label, None]), st.sampled_from([0.0, 0.25, 1.5])),
     max_size=60,
@@ -59,7 +42,7 @@ ANSWERS = st.lists(
 @given(ANSWERS, st.integers(0, 60))
 def test_running_rates_are_the_metrics(rows: list[tuple[Label, Label | None, float]], n_reused: int) -> None:
     """What one watched for an hour and what `score.py` then says of the same verdicts have to agree."""
-    verdicts = [(label, verdict(answer, cost=cost)) for label, answer, cost in rows]
+    verdicts = [(label, made_verdict(answer, cost=cost)) for label, answer, cost in rows]
     counts = VerdictCounter(len(rows), verdicts[:n_reused], priced=True)
     for label, one in verdicts[n_reused:]:
         counts.add(label, one)
@@ -87,7 +70,7 @@ def test_speed_is_that_of_the_recent_window(waits: list[float]) -> None:
     for wait in waits:
         clock.now += wait
         times.append(clock.now)
-        counts.add(Label.BENIGN, verdict(Label.BENIGN))
+        counts.add(Label.BENIGN, made_verdict(Label.BENIGN))
     speed = counts.numbers().verdicts_per_second
     assert speed is not None
     # The window begins at one of the verdicts' times, at most half a second from where it should.
@@ -103,17 +86,17 @@ def test_speed_is_that_of_the_recent_window(waits: list[float]) -> None:
 def test_reused_verdicts_are_no_speed() -> None:
     """A resumed run would promise to be done at once."""
     clock = Clock()
-    counts = VerdictCounter(100, [(Label.BENIGN, verdict(Label.BENIGN))] * 80, clock=clock)
+    counts = VerdictCounter(100, [(Label.BENIGN, made_verdict(Label.BENIGN))] * 80, clock=clock)
     clock.now += 2
     assert counts.numbers().verdicts_per_second is None
     assert counts.numbers().eta_seconds is None
     for _ in range(4):
-        counts.add(Label.BENIGN, verdict(Label.BENIGN))
+        counts.add(Label.BENIGN, made_verdict(Label.BENIGN))
     numbers = counts.numbers()
     assert (numbers.done, numbers.verdicts_per_second, numbers.eta_seconds) == (84, 2.0, None)  # too early
     clock.now += 6
     for _ in range(4):
-        counts.add(Label.BENIGN, verdict(Label.BENIGN))
+        counts.add(Label.BENIGN, made_verdict(Label.BENIGN))
     numbers = counts.numbers()
     assert (numbers.done, numbers.verdicts_per_second, numbers.eta_seconds) == (88, 1.0, 12.0)
 
@@ -124,11 +107,11 @@ def test_slowing_down_shows() -> None:
     counts = VerdictCounter(2000, clock=clock)
     for _ in range(1000):
         clock.now += 0.01
-        counts.add(Label.BENIGN, verdict(Label.BENIGN))
+        counts.add(Label.BENIGN, made_verdict(Label.BENIGN))
     assert counts.numbers().verdicts_per_second == pytest.approx(100)
     for _ in range(120):
         clock.now += 1
-        counts.add(Label.BENIGN, verdict(Label.BENIGN))
+        counts.add(Label.BENIGN, made_verdict(Label.BENIGN))
     assert counts.numbers().verdicts_per_second == pytest.approx(1)
     clock.now += 270
     assert counts.numbers().verdicts_per_second == pytest.approx(0.1)  # stalled: it falls without verdicts
@@ -189,11 +172,11 @@ def run_judging(tmp_path: Path, make_sample: Any, clock: Clock, fail: bool = Fal
     track = Recorder()
     with open_verdict_log(tmp_path / "verdicts.jsonl") as log:
         for key, answer in list(zip(keys, answers, strict=True))[:20]:
-            log.append(verdict(answer, key))
+            log.append(made_verdict(answer, key=key))
         with judging("monitor, direct", samples, keys, log, track) as display:
             for sample, key, answer in list(zip(samples, keys, answers, strict=True))[20:]:
                 clock.now += 1
-                display.add(sample.label, verdict(answer, key))
+                display.add(sample.label, made_verdict(answer, key=key))
                 if fail and key == "k29":
                     raise KeyboardInterrupt
     return track

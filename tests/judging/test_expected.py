@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_verdicts import made_verdict
 
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import ChatMessage, Request
@@ -19,21 +20,8 @@ PRICES = "engine.prices={prompt: 2.0, cached_prompt: null, completion: 10.0}"
 
 
 def verdict(key: str, seconds: float, tokens: int, cost: float = 0.0) -> Verdict:
-    return Verdict(
-        key=key,
-        sample_id=key,
-        prompt="direct",
-        answer="",
-        label=Label.BENIGN,
-        unscored=None,
-        score=None,
-        label_mass=None,
-        finish_reason="stop",
-        prompt_tokens=tokens,
-        completion_tokens=1,
-        seconds=seconds,
-        cost=cost,
-    )
+    of_cost = {"seconds": seconds, "prompt_tokens": tokens, "cost": cost}
+    return made_verdict(Label.BENIGN, key=key, sample_id=key, **of_cost)
 
 
 def spec_of(study: Study) -> JudgeSpec:

@@ -1,4 +1,4 @@
-"""What a model's layers put out for a prompt, pooled to a few vectors or token by token: what a probe reads.
+"""Outputs of a model's layers for a prompt, as a probe reads them: pooled to a few vectors, or by token.
 
 One forward pass a prompt, without padding, through the first layers only: a prompt's states do not depend on
 what else is asked for, so that an interrupted extraction goes on to the same bytes.
@@ -107,7 +107,7 @@ class HiddenStates:
 def kept(
     states_TH: torch.Tensor, positions: Sequence[Position], span: tuple[int, int], window: int | None
 ) -> torch.Tensor:
-    """What a head reads of one prompt's states: [windows or tokens, positions, hidden] in float16, clipped.
+    """A prompt's states as a head reads them: [windows or tokens, positions, hidden] in float16, clipped.
 
     `span` is the half-open range of the judged response, `window` a head's.
     """

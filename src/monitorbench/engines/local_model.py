@@ -18,14 +18,14 @@ class LocalModel:
     def __init__(
         self, tokenizer: Any, load: Callable[[], Engine], adapter: Path | None = None, *, closes: bool = True
     ) -> None:
-        """With `closes=False` the engine is another model's, and stays open."""
+        """Take an engine; with `closes=False` it is another model's, and stays open."""
         self.tokenizer = tokenizer
         self._load, self._adapter, self._closes = load, adapter, closes
         self._engine: Engine | None = None
         self._change: float | None = None
 
     def on(self, adapter: Path | None) -> "LocalModel":
-        """The same weights with one of the engine's adapters, None: the base; closing it closes no engine.
+        """This model with one of the engine's adapters, None: the base; closing it closes no engine.
 
         One of the models on an engine is asked at a time.
         """

@@ -1,4 +1,4 @@
-"""From a configured engine to a model; the only place that knows every kind of engine.
+"""Opens the model of a configured engine; the only place that knows every kind of engine.
 
 Only the chosen engine's library is imported.
 """

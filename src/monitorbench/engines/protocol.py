@@ -1,4 +1,4 @@
-"""What runs a model: `Engine` takes token ids, `Model` is what its callers ask, wherever it runs.
+"""The interfaces to a model: `Model` is asked by all callers, wherever it runs; `Engine` takes token ids.
 
 A `Model` is an engine of this process with its tokenizer (`engines.local_model`), or a chat endpoint
 (`engines.endpoint.chat`); `engines.open` chooses.
@@ -33,13 +33,13 @@ class Request(NamedTuple):
     messages: tuple[ChatMessage, ...] = ()
     token_ids: tuple[int, ...] = ()
     key: str = ""
-    """Of the verdict that it is for, which a batch API is sent."""
+    """Key of the verdict that it is for, which a batch API is sent."""
     response: tuple[int, int] = (0, 0)
     """Half-open, in `token_ids`: where the judged response is, for a model that answers with its states."""
 
 
 class Tap(NamedTuple):
-    """What is read of a pass beside its answer: the states of one layer, as a probe reads them."""
+    """States of one layer that are read beside a pass's answer, as a probe reads them."""
 
     layer: int
     """Counted from 1."""
@@ -47,7 +47,7 @@ class Tap(NamedTuple):
     window: int | None
     """A head's: see `Head.window`."""
     spans: tuple[tuple[int, int], ...]
-    """Of each prompt, in their order, the half-open range of the judged response."""
+    """Half-open range of the judged response in each prompt, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Decoding:
     label_field: str = ""
     reasoning_end: str = ""
     tap: Tap | None = None
-    """What a probe reads of the prompts' pass; it changes no answer. Of `engine=transformers` alone."""
+    """States that a probe reads of the prompts' pass; for `engine=transformers` alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back for one request, or why nothing did.
+    """A model's reply to one request, or why there is none.
 
     A model of this process gives `token_ids`, which like `text` leave out the stop token, and `logprobs`:
     of each scored token id its natural log-probability over the whole vocabulary at the first position.
@@ -139,7 +139,7 @@ class Model(Protocol):
 
     @property
     def tokenizer(self) -> Any | None:
-        """Of a model that takes token ids; None for one that takes chat messages."""
+        """Tokenizer of a model that takes token ids; None for one that takes chat messages."""
         ...
 
     def prepare(self, first: Request, decoding: Decoding) -> float | None:

@@ -9,7 +9,7 @@ from monitorbench.engines.two_passes import SecondPass, ask_twice, without_answe
 _AT_ONCE = 1024
 """Prompts that think before the first of them is asked for its answer; the longest is waited for alone."""
 THINKS, THOUGHT = "<think>", "</think>"
-"""What most models write around their reasoning, where nothing says what this one does."""
+"""Tags that most models write around their reasoning, where nothing names this model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class ReasoningTokens:
     end: int
     """Ends its reasoning."""
     answer_start: tuple[int, ...]
-    """What stands between that and the answer, a prompt's prefill included."""
+    """Tokens between the end of reasoning and the answer, a prompt's prefill included."""
     max_tokens: int
 
 
@@ -49,7 +49,7 @@ def think_first(
 
 
 def part_thinking(text: str, end: str = THOUGHT) -> tuple[str, str] | None:
-    """What a model thought in its answer, and what it wrote behind that; None where the thoughts don't end.
+    """Thoughts in an answer, and the text behind them; None where the thoughts don't end.
 
     The last `end` counts: what is quoted in thoughts may spell it. The chat template may have opened them.
     """

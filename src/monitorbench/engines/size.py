@@ -21,7 +21,7 @@ _PARALLEL = (1, 2, 4, 8, 16)
 
 
 class Cache(NamedTuple):
-    """What vLLM keeps of a token."""
+    """Memory that vLLM keeps for a token."""
 
     bytes_per_token: float
     splits: int

@@ -12,15 +12,15 @@ from typing import NamedTuple, TypeAlias
 from monitorbench.engines.protocol import Decoding, Reply, Request
 
 Ask: TypeAlias = Callable[[Sequence[Request], Decoding], Iterator[tuple[int, Reply]]]
-"""As `Model.answers`."""
+"""A function as `Model.answers` is."""
 
 
 class SecondPass(NamedTuple):
-    """What is asked behind a first reply, and what of that reply goes into the whole one."""
+    """The request behind a first reply, and what of that reply goes into the whole one."""
 
     request: Request
     first: Reply
-    """Its `begun`, `reasoning` and `detail` precede those of the answer."""
+    """The first reply; `begun`, `reasoning` and `detail` precede those of the answer."""
 
 
 def ask_twice(

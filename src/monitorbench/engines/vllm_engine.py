@@ -50,7 +50,7 @@ def runs_on_cpu(config: VllmEngine) -> bool:
 
 
 def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict[str, Any]:
-    """What `vllm.LLM` is called with for a model without an adapter."""
+    """Arguments of `vllm.LLM` for a model without an adapter."""
     form = config.form
     settings: dict[str, Any] = {
         "model": str(weights),

@@ -1,4 +1,4 @@
-"""Where a monitor's weights lie: a local folder, a GGUF file (here, in a package, on the hub), or the hub.
+"""The place of a monitor's weights: a local folder, a GGUF file (here, in a package, on the hub), the hub.
 
 A GGUF file is converted once into an ordinary model folder (safetensors), kept with checksums.
 """
@@ -19,7 +19,7 @@ _HUB = "hub:"
 
 
 def weights_identity(monitor: Monitor) -> str:
-    """What names these weights in a content hash: their content, package version or commit, never a path.
+    """Name of the weights in a content hash: their content, package version or commit, never a path.
 
     Raises `UserError` where a folder can't be loaded or the hub's commit is not to be had, `ConfigError` for
     a monitor that has none.

@@ -36,7 +36,7 @@ EXIT_CODES: dict[str, int] = {"PASS": 0, "THRESHOLD_STALE": 3, "DEGRADED": 4, "I
 
 
 class Rules(NamedTuple):
-    """What a gate asks for; as in `config.deployment.Gate`."""
+    """Requirements of a gate, as in `config.deployment.Gate`."""
 
     auroc_margin: float
     miss_margin: float
@@ -53,7 +53,7 @@ class AnchorScores(NamedTuple):
     limits: FloatArray
     """The threshold that applies to each; an alarm is a score above it."""
     before: FloatArray
-    """In [0, 1], none missing."""
+    """Scores when it was frozen, in [0, 1], none missing."""
     now: FloatArray
     """NaN where unscored."""
 

@@ -42,7 +42,7 @@ class FrozenNumbers(_Part):
 
 
 class FrozenPromise(_Part):
-    """What the threshold was calibrated for."""
+    """The guarantee that the threshold was calibrated for."""
 
     alpha: float
     delta: float | None
@@ -54,7 +54,7 @@ class Anchors(_Part):
     """The frozen samples."""
 
     sha256: str
-    """Of `anchors.jsonl`."""
+    """Hash of `anchors.jsonl`."""
     data: str
     """The name of the dataset's directory that they are from, and the split."""
     split: str
@@ -98,7 +98,7 @@ class FrozenGate(_Part):
     judge: dict[str, Any]
     """Everything that decides a verdict, as an evaluation's identity: model as named, prompt, label words."""
     served_models: tuple[str, ...]
-    """What an endpoint called the model that answered."""
+    """An endpoint's names of the models that answered."""
     operating_point: OperatingPoint
     promise: FrozenPromise
     expected: FrozenNumbers

@@ -30,7 +30,7 @@ from monitorbench.scoring.evaluations import read_evaluation
 
 
 class JudgedAnchors(NamedTuple):
-    """What the judge says now."""
+    """The anchors' scores as the judge gives them now."""
 
     scores: FloatArray
     """[samples], NaN where unscored."""
@@ -93,7 +93,7 @@ def judge_anew(
 
 
 def _following(spec: JudgeSpec) -> JudgeSpec:
-    """The same judge, whose endpoint may answer by another version of its model at any time."""
+    """Let the judge's endpoint answer by another version of its model at any time."""
     return spec._replace(engine=of_any_version(spec.engine))
 
 
@@ -127,7 +127,7 @@ def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[Ju
 
 
 def changed(frozen: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """What of a judge's identity differs: by dotted key what was frozen and what there is now."""
+    """Differences of a judge's identity: by dotted key the frozen value and the present one."""
     found: dict[str, tuple[Any, Any]] = {}
     for key in sorted({*frozen, *now}):
         before, after = frozen.get(key), now.get(key)

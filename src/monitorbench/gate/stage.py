@@ -27,7 +27,7 @@ _MILDEST_FIRST = ("PASS", "NO_DRIFT", "INCONCLUSIVE", "DRIFTED", "THRESHOLD_STAL
 
 
 def gate(study: Study) -> Path:
-    """What the settings ask for; returns the run directory. Prints the answer in a line."""
+    """Freeze or check, as the settings ask; returns the run directory. Prints the answer in a line."""
     if study.gate.file is None:
         return freeze(study)
     if study.operating_point is not None:
@@ -40,12 +40,12 @@ def gate(study: Study) -> Path:
 
 
 def exit_code(run: Path) -> int:
-    """What the process ends with: 0 of a gate that was frozen, else the answer's."""
+    """Exit code of the process: 0 for a gate that was frozen, else the answer's."""
     return int(read_checked(run, ANSWER)["exit_code"]) if (run / ANSWER).is_file() else 0
 
 
 def worst_exit_code(runs: Sequence[Path]) -> int:
-    """What a process with several runs ends with: the code of the most severe answer, not the highest."""
+    """Exit code of a process with several runs: that of the most severe answer, not the highest."""
     mildest_first = [_CODES[word] for word in _MILDEST_FIRST]
     return max(map(exit_code, runs), key=mildest_first.index, default=0)
 
@@ -90,7 +90,7 @@ def _write(run: Path, frozen: Frozen, now: JudgedAnchors, judge: dict[str, Any])
 
 
 def _around(frozen: FrozenGate, now: JudgedAnchors) -> dict[str, tuple[Any, Any]]:
-    """What differs besides the judge that was asked for: who answered, and what read the answers.
+    """Differences besides the judge that was asked for: who answered, and what read the answers.
 
     Where nobody was named when it was frozen, two names now still are a change.
     """
@@ -106,7 +106,7 @@ def _around(frozen: FrozenGate, now: JudgedAnchors) -> dict[str, tuple[Any, Any]
 def _besides(
     now: JudgedAnchors, found: GateAnswer, of_judge: list[str], around: dict[str, tuple[Any, Any]]
 ) -> list[str]:
-    """What else there is to know, at the end of the line."""
+    """Remarks at the end of the line."""
     said = []
     if found.n_scored < found.n and now.unscored:
         said.append(f"unscored: {reasons_in_words(now.unscored)}")

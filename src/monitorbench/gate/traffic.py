@@ -27,23 +27,23 @@ _MOST_WORK, _MOST_PERMUTATIONS = 50_000_000, 200_000
 
 
 class DriftAnswer(NamedTuple):
-    """What the alarm says."""
+    """Answer of the drift alarm."""
 
     word: str
     why: str
     level: float
     """How often it goes off where nothing drifted, at most."""
     distance: float | None
-    """Of Kolmogorov and Smirnov: the largest between both distribution functions."""
+    """Distance of Kolmogorov and Smirnov: the largest between both distribution functions."""
     p_value: float | None
-    """By permutation of groups, ties included."""
+    """The p-value by permutation of groups, ties included."""
     higher: float | None
     """P(now > frozen) + half of ties."""
     n_frozen: int
     n_now: int
     """Groups; a score without a group is one of its own."""
     n_compared: int
-    """Of `n_now` these were compared: all, or so many drawn by chance."""
+    """Groups of `n_now` that were compared: all, or so many drawn by chance."""
     permutations: int
     """0 where none were drawn."""
     unscored_frozen: float

@@ -1,4 +1,4 @@
-"""What `POST /guardrail` is sent: a request and a response, or a trajectory, as JSON."""
+"""Body of `POST /guardrail`: a request and a response, or a trajectory, as JSON."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ class AskedExchange(NamedTuple):
 
 
 def asked_in(value: object, unknown: UnknownContent) -> AskedExchange:
-    """What a body's JSON value asks; raises `NoChat` for what it has no place for, in one line.
+    """Read a body's JSON value; raises `NoChat` for a field that has no place in it, in one line.
 
     `request` and `response` are each a text or messages, `trajectory` is messages; `id` and `category` are
     texts, and may be absent.

@@ -1,4 +1,4 @@
-"""What an operating point was calibrated for: one judge, or the judges of a combination and their rule.
+"""The judge that an operating point was calibrated for, or a combination's judges and their rule.
 
 Promise: a judge that is served has the hash of the judge that was calibrated, or nothing is served.
 """
@@ -34,9 +34,9 @@ class ServedJudge(NamedTuple):
 
     spec: JudgeSpec
     study: Study
-    """What it is opened with: the monitor, its engine, and where things are."""
+    """Settings that it is opened with: the monitor, its engine, and paths."""
     served_models: tuple[str, ...] = ()
-    """What the endpoint called the model in the answers of the calibrated run."""
+    """The endpoint's names for the model in the answers of the calibrated run."""
 
 
 class ServedBaseline(NamedTuple):
@@ -47,7 +47,7 @@ class ServedBaseline(NamedTuple):
 
 
 class Calibrated(NamedTuple):
-    """What is served."""
+    """A calibrated monitor that is to be served."""
 
     directory: Path
     """The run of `calibrate.py`."""
@@ -55,18 +55,18 @@ class Calibrated(NamedTuple):
     run: Path
     """The evaluation run that it was calibrated on."""
     rule: Ensemble | Cascade | None
-    """None of a single judge."""
+    """Rule of a combination; None for a single judge."""
     parts: dict[str, ServedJudge | ServedBaseline]
-    """By the name that the rule knows them by; of a cascade the cheap one first."""
+    """Judges by the name that the rule knows them by; of a cascade the cheap one first."""
 
     @property
     def monitor(self) -> str:
-        """What the point is bound to: the judge's name, prompt and hash."""
+        """The point's monitor: the judge's name, prompt and hash."""
         return self.point.thresholds[0].monitor
 
 
 def read_calibrated(study: Study) -> Calibrated:
-    """What `study.operating_point` was calibrated for; no model is run.
+    """Read which judges `study.operating_point` was calibrated for; no model is run.
 
     A judge's monitor and engine are the study's where these have the calibrated hash, which leaves its batch
     size, key and limits to be set, and else those of the calibrated run. Raises `ConfigError` where no

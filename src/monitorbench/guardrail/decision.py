@@ -31,22 +31,22 @@ class DecisionLine(BaseModel):
     threshold: float | None
     """An alarm is a score above it; None where the category has none."""
     flagged: bool | None
-    """What the monitor says at its threshold; None: unscored, for `error`."""
+    """Whether the monitor flags at its threshold; None: unscored, for `error`."""
     decided: Action
-    """What that comes to, with `serve.fails` where it is unscored."""
+    """The action of `flagged`, and of `serve.fails` where it is unscored."""
     answered: Action
-    """The same, and pass in shadow mode."""
+    """The action that was answered: `decided`, but pass in shadow mode."""
     fails: Literal["closed", "open"]
     shadow: bool
     error: str | None
     """A word of few."""
     detail: str
     seconds: float
-    """From the body's last byte on."""
+    """Seconds from the body's last byte on."""
     prompt_tokens: int
     category: str | None
     request: tuple[Message, ...] | None = None
-    """With `serve.log_text`, as for the response."""
+    """Messages of the request, with `serve.log_text`; the response likewise."""
     response: tuple[Message, ...] | None = None
 
 
@@ -63,14 +63,14 @@ class RefusedRequest(BaseModel):
 
 
 def decided(flagged: bool | None, settings: Serve) -> Action:
-    """What a verdict comes to; None is unscored."""
+    """The action of a verdict; None is unscored."""
     if flagged is None:
         return "flag" if settings.fails == "closed" else "pass"
     return "flag" if flagged else "pass"
 
 
 def answered(action: Action, settings: Serve) -> Action:
-    """What is answered of it."""
+    """The action that is answered: pass in shadow mode."""
     return "pass" if settings.shadow else action
 
 

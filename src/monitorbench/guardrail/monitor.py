@@ -23,7 +23,7 @@ from monitorbench.scoring.operating_point import labels_at
 
 
 class GuardrailVerdict(NamedTuple):
-    """What the monitor says at its threshold."""
+    """A monitor's verdict at its threshold."""
 
     flagged: bool | None
     """None: unscored, for `why`."""
@@ -94,7 +94,7 @@ class OpenMonitor:
         return _number(found.scores[0]), [strong, cheap]
 
     def _ask_all(self, sample: Sample, deadline: float) -> dict[str, Verdict]:
-        """What each judge says; where one can't be asked the others are not waited for."""
+        """The verdict of each judge; where one can't be asked the others are not waited for."""
         asked: dict[str, PendingQuestion] = {}
         try:
             for name, runner in self._runners.items():

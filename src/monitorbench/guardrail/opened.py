@@ -20,7 +20,7 @@ from monitorbench.runs.files import content_hash
 from monitorbench.scoring.baselines import THRESHOLD, fitted_baseline, train_samples
 
 _MOST_RETRIES = 1
-"""Of a request to an endpoint: whoever waits for a guardrail has no time for more."""
+"""Retries of a request to an endpoint: whoever waits for a guardrail has no time for more."""
 
 
 def open_part(part: ServedJudge | ServedBaseline, seconds: float) -> Judge:

@@ -97,7 +97,7 @@ class Runner:
         return asked
 
     def result(self, asked: PendingQuestion) -> Verdict:
-        """What came of it. Raises `Unjudged` where nothing did, or not in time."""
+        """Wait for the verdict. Raises `Unjudged` where there is none, or not in time."""
         try:
             return asked.future.result(max(0.0, asked.deadline - time.monotonic()))
         except CancelledError:

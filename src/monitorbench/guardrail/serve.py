@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class GuardrailAddress(Config):
-    """What `server.json` says of a guardrail."""
+    """Content of a guardrail's `server.json`."""
 
     url: str
     key: str | None
@@ -33,7 +33,7 @@ class GuardrailAddress(Config):
     operating_point: str
     """The calibration's directory name."""
     thresholds: dict[str, float | None]
-    """By category; "" for all."""
+    """Thresholds by category; "" for all."""
     fails: str
     shadow: bool
 
@@ -81,7 +81,7 @@ def serve_guardrail(study: Study) -> Path:
 
 
 def _key(settings: Serve) -> str | None:
-    """What is asked for: the key of a variable, or one that is made where others can reach the host."""
+    """The key of a variable, or one that is made where others can reach the host."""
     if settings.api_key_env is not None:
         key = os.environ.get(settings.api_key_env, "").strip()
         if not key or not (key.isascii() and key.isprintable()):
@@ -94,7 +94,7 @@ def _key(settings: Serve) -> str | None:
 
 
 def _name(calibrated: Calibrated) -> str:
-    """What a person knows it by: the name of the run that it was calibrated on."""
+    """Name of the guardrail's run: that of the run that it was calibrated on."""
     return "guardrail-" + calibrated.directory.resolve().name.rpartition("-")[0]
 
 

@@ -246,7 +246,7 @@ def _json(body: bytes) -> Any:
 
 
 def _own_body(found: DecisionLine) -> dict[str, Any]:
-    """What `/guardrail` answers."""
+    """The answer of `/guardrail`."""
     shown = {"monitor", "score", "threshold", "error", "seconds", "shadow"}
     return {"id": found.sample_id, "action": found.answered, **found.model_dump(mode="json", include=shown)}
 

@@ -1,1 +1,1 @@
-"""What judges: one interface to local models, endpoints and servers."""
+"""The judges: one interface to local models, endpoints and servers."""

@@ -108,7 +108,7 @@ def shown(numbers: JudgingNumbers) -> list[str]:
 
 
 class JudgingDisplay:
-    """What `judging` yields: takes the verdicts."""
+    """Takes the verdicts; `judging` yields it."""
 
     def __init__(self, counts: VerdictCounter, display: NumbersDisplay, track: Track) -> None:
         self._counts, self._display, self._track = counts, display, track

@@ -24,7 +24,7 @@ from monitorbench.prompts.wording import PromptWording, asked_field
 from monitorbench.records import Category, Sample, UnscoredReason
 
 _IN_KEYS = ("weights", "adapter", "engine", "dtype", "request")
-"""What of a model's identity is in a verdict's key; the rest shows in the messages."""
+"""Parts of a model's identity that are in a verdict's key; the rest shows in the messages."""
 
 
 class ChatJudge(PromptJudge):

@@ -29,7 +29,12 @@ from monitorbench.judging.expected import (
 )
 from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, Route, judge_spec
-from monitorbench.judging.known_verdicts import is_done, take_known_verdicts
+from monitorbench.judging.known_verdicts import (
+    is_done,
+    read_known_verdicts,
+    runs_of_the_same_judge,
+    take_known_verdicts,
+)
 from monitorbench.judging.logged import OpensJudge, open_logged, served_models
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.recorded import refuse_missing
@@ -113,7 +118,8 @@ def _judge(
         open_logged(spec, study.paths.models, log, failures, run=run.path, opens=opens) as judge,
     ):
         keys, questions = judge.pending(samples)
-        questions = take_known_verdicts(run, questions, log)
+        known = read_known_verdicts(runs_of_the_same_judge(run)) if questions else ()
+        questions = take_known_verdicts(known, questions, log)
         what, priced = f"{name}, {spec.prompt.name}", study.engine.prices is not None
         if questions and not study.monitor.verdicts:
             pace = measured_pace(study.paths.runs, spec.identity)
@@ -166,7 +172,7 @@ class Planned(NamedTuple):
     """An evaluation before it is run."""
 
     run: RunDirectory
-    """Where it is, or will be."""
+    """The evaluation's directory, which need not be there yet."""
     name: str
     judge: JudgeSpec
 
@@ -182,7 +188,7 @@ class Planned(NamedTuple):
 
 
 def planned_evaluation(study: Study, data: Path) -> Planned:
-    """What `evaluate` does of this study, over the dataset directory `data`; runs no model.
+    """Plan the evaluation of this study over the dataset directory `data`; runs no model.
 
     Raises `UserError` for a missing adapter, `ConfigError` for one behind an endpoint.
     """
@@ -204,7 +210,7 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
 
 
 def needed_splits(evaluate: Evaluate, router: Router | None, shots: int) -> list[Split]:
-    """What an evaluation reads: few-shot examples come from the train split."""
+    """The splits that an evaluation reads: few-shot examples come from the train split."""
     judged = Split(evaluate.split)
     learns = router is not None and router.by == "predicted"
     return [Split.TRAIN, judged] if shots or learns else [judged]
@@ -225,7 +231,7 @@ def _shots(dataset: Dataset, evaluate: Evaluate, prompt: Prompt, data: Path) -> 
 
 
 def _route(router: Router | None, dataset: Dataset, data: Path) -> Route | None:
-    """Where a router's samples go; what has to be learnt is learnt from the train split's configured view."""
+    """The route of a router's samples; a classifier learns from the train split's configured view."""
     if router is None:
         return None
     if router.by == "category":
@@ -249,7 +255,7 @@ def judge_name(monitor: Monitor, engine: Engine) -> str:
 
 
 def training_facts(monitor: Monitor, engine: Engine) -> dict[str, Any] | None:
-    """What a training run says of the adapter: name, trained_on, seed, objective and learning curve.
+    """Facts of the adapter's training run: name, trained_on, seed, objective and learning curve.
 
     Of a probe what its fit says; there is no curve.
     """

@@ -1,4 +1,4 @@
-"""What an evaluation will take, said before its first question: samples, tokens, cost and time.
+"""Forecast of an evaluation before its first question: samples, tokens, cost and time.
 
 Prompt tokens are exact for a model that is given token ids; they are estimated by characters for an endpoint,
 and where a second prompt will hold the answer to the first. Time and likely cost are there where verdicts of
@@ -25,11 +25,11 @@ from monitorbench.runs.progress import clock_time
 from monitorbench.runs.verdict_log import VERDICTS
 
 _DECIDES_PACE = ("weights", "engine", "dtype", "request", "opening", "reasoning", "prompt", "readout")
-"""What of a judge's identity decides how long an answer takes; an adapter doesn't."""
+"""Parts of a judge's identity that decide how long an answer takes; an adapter doesn't."""
 _ENOUGH = 2000
 """Verdicts; older runs are not looked at."""
 _MOST_BYTES = 2**25
-"""Of one log."""
+"""Bytes that are read of one log."""
 _SCHEMA = pa.schema(
     [
         ("seconds", pa.float64()),
@@ -41,7 +41,7 @@ _SCHEMA = pa.schema(
 
 
 class Pace(NamedTuple):
-    """What one verdict of a judge took, the mean over `n` of earlier runs."""
+    """Mean time, tokens and cost of a judge's verdict, over `n` of earlier runs."""
 
     n: int
     seconds: float
@@ -49,11 +49,11 @@ class Pace(NamedTuple):
     prompt_tokens: float
     completion_tokens: float
     cost: float
-    """In the currency of the prices; 0 without prices."""
+    """Cost in the currency of the prices; 0 without prices."""
 
 
 def measured_pace(runs: Path, judge: Mapping[str, Any]) -> Pace | None:
-    """What earlier evaluations in the folder `runs` measured of a judge, whatever its adapter; None: nothing.
+    """Pace that earlier evaluations in the folder `runs` measured, whatever the adapter; None without any.
 
     `judge` is its identity (`judge_spec(…).identity`). Newest runs first, until there are 2000 verdicts. Of a
     model of this process only runs on this platform count. A run that can't be read counts for nothing: the
@@ -114,7 +114,7 @@ def expected_seconds(pace: Pace, n: int, engine: Engine) -> float:
 
 
 class ExpectedWork(NamedTuple):
-    """What the questions of an evaluation take."""
+    """Tokens and cost of an evaluation's questions."""
 
     n: int
     prompt_tokens: int
@@ -127,7 +127,7 @@ class ExpectedWork(NamedTuple):
 
 
 def expected(questions: Sequence[Question], judge: JudgeSpec) -> ExpectedWork:
-    """What is known of questions before they are asked; no model is run."""
+    """Count the work of questions before they are asked; no model is run."""
     is_exact = all(question.request.token_ids and not question.later_tokens for question in questions)
     prompt_tokens = sum(_prompt_tokens(question) for question in questions)
     thinks = judge.monitor.reasoning
@@ -145,7 +145,7 @@ def _prompt_tokens(question: Question) -> int:
 
 
 def forecast_facts(this: ExpectedWork, pace: Pace | None, engine: Engine) -> dict[str, Any] | None:
-    """What a manifest says was expected; None where nothing like it was timed before."""
+    """Forecast for the manifest; None where nothing like it was timed before."""
     if pace is None:
         return None
     seconds = round(expected_seconds(pace, this.n, engine), 2)
@@ -153,7 +153,7 @@ def forecast_facts(this: ExpectedWork, pace: Pace | None, engine: Engine) -> dic
 
 
 def measured_facts(verdicts: Sequence[Verdict], engine: Engine) -> dict[str, Any]:
-    """What it took, counted as the forecast counts: answering alone, an endpoint's seconds side by side."""
+    """Measured work, counted as the forecast counts: answering alone, an endpoint's seconds side by side."""
     return {
         "n": len(verdicts),
         "tokens": sum(verdict.prompt_tokens for verdict in verdicts),

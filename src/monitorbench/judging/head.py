@@ -26,7 +26,7 @@ from monitorbench.records import Label, Sample, Verdict
 _NOTHING = Decoding(0)
 """A probe generates none."""
 _THRESHOLD = 0.5
-"""Of the probe's own answer: in its fit both labels weighed the same."""
+"""Threshold of the probe's own answer: in its fit both labels weighed the same."""
 
 
 def fitting_head(monitor: Monitor, prompt: Prompt) -> FittedHead:

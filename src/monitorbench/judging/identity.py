@@ -1,4 +1,4 @@
-"""What names a judge in content hashes: everything that decides its verdicts, never a path or a threshold."""
+"""A judge's name in content hashes: all that decides its verdicts, never a path or a threshold."""
 
 import hashlib
 import json
@@ -110,7 +110,7 @@ def judge_identity(
 
 
 IN_KEYS = ("weights", "adapter", "dtype", "engine")
-"""What of a model's identity is in a verdict's key; the rest shows in the token ids."""
+"""Parts of a model's identity that are in a verdict's key; the rest shows in the token ids."""
 
 
 def verdict_key(

@@ -1,4 +1,4 @@
-"""What judges: `Judge`, one verdict a sample, whatever it is: a prompt on a model, a head, a router, a file.
+"""`Judge` gives one verdict a sample, whatever it is: a prompt on a model, a head, a router, a file.
 
 A kind of judge has two hooks, the question that it makes of a sample and the verdicts on questions;
 `judging.open` lists the kinds. Nothing is kept here: `judging.logged` keeps verdicts and finds them again.
@@ -43,10 +43,10 @@ class Route(NamedTuple):
 
     category: Callable[[Sample], str]
     fitted_on: str
-    """What names the samples that it was learnt from; empty where it is the sample's own."""
+    """Name of the samples that it was learnt from; empty where it is the sample's own category."""
 
     def counts(self, samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
-        """By the samples' own category how many were taken for which: `{own: {taken for: n}}`."""
+        """Counts of samples by their own category and the one that they were taken for."""
         counts: dict[str, dict[str, int]] = {}
         taken_for = Counter((sample.category, self.category(sample)) for sample in samples)
         for (own, taken), n in taken_for.items():
@@ -65,7 +65,7 @@ class JudgeSpec(NamedTuple):
     identity: Mapping[str, Any]
     """Everything that decides a verdict."""
     route: Route | None = None
-    """Of a monitor with a router."""
+    """Route of a monitor with a router; None without one."""
 
 
 def judge_spec(
@@ -77,7 +77,7 @@ def judge_spec(
 
 
 def _router_identity(monitor: Monitor, engine: Engine, route: Route | None) -> dict[str, Any]:
-    """What of a router decides verdicts: each category's adapter, and how a category is told; else nothing.
+    """Parts of a router that decide verdicts: each category's adapter, and how a category is told.
 
     Raises `ConfigError` for a stage that routes nothing, and for an engine that has no adapters of ours;
     `UserError` for a missing adapter.
@@ -105,14 +105,14 @@ class Question(NamedTuple):
     too_long: bool = False
     """The request does not fit the model's context, and is not sent."""
     truncated_tokens: int = 0
-    """By how many tokens it was shortened."""
+    """Tokens that were left out to make it fit."""
     detail: str = ""
     later_tokens: int = 0
     """About how many at most a second prompt has, which is made of the first one's answer."""
 
 
 class Reading(NamedTuple):
-    """What a reply says: the monitor's own text, its answer, and the label's score."""
+    """A reply as it is read: the monitor's own text, its answer, and the label's score."""
 
     text: str
     answer: Answer
@@ -290,4 +290,4 @@ def sample_of(request: tuple[Message, ...], response: tuple[Message, ...]) -> Sa
 
 _QUESTION_MARK = (Message(role=Role.USER, content="?"),)
 TRIAL = sample_of(_QUESTION_MARK, _QUESTION_MARK)
-"""What a model is tried with before anybody waits for it."""
+"""Sample that a model is tried with before anybody waits for it."""

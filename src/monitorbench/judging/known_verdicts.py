@@ -5,14 +5,15 @@ run that was stopped, is the one that judging the sample again would give.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.judging.judge import Question
-from monitorbench.records import TRANSPORT_FAILURES
+from monitorbench.records import TRANSPORT_FAILURES, Verdict
 from monitorbench.runs.directory import RunDirectory, read_manifest
-from monitorbench.runs.verdict_log import VerdictLog, read_verdicts
+from monitorbench.runs.verdict_log import VERDICTS, VerdictLog, read_verdicts
 
 _log = logging.getLogger(__name__)
 
@@ -25,37 +26,59 @@ def is_done(run: RunDirectory) -> bool:
     if not run.done:
         return False
     results = read_manifest(run.path)["results"]
-    log = run.path / "verdicts.jsonl"
+    log = run.path / VERDICTS
     lines = log.read_bytes().count(b"\n") if log.is_file() else 0
     return lines >= int(results["n_logged"])
 
 
-def take_known_verdicts(run: RunDirectory, questions: Sequence[Question], log: VerdictLog) -> list[Question]:
-    """Copy the verdicts that other runs have of these questions into `log`; returns the questions left."""
+def take_known_verdicts(
+    known: Iterable[tuple[Path, Mapping[str, Verdict]]], questions: Sequence[Question], log: VerdictLog
+) -> list[Question]:
+    """Copy what other runs answered to these questions into `log`; returns the questions left.
+
+    `known` is a run with its verdicts by key, as `read_known_verdicts` gives them.
+    """
     left = {question.key: question for question in questions}
-    for other in _runs_of_the_same_judge(run):
+    for run, verdicts in known:
+        taken = [key for key in left if key in verdicts]
+        for key in taken:
+            log.append(verdicts[key])
+            del left[key]
+        if taken:
+            _log.info("judging: %d of %d verdicts reused from %s", len(taken), len(questions), run)
         if not left:
             break
-        try:
-            verdicts = read_verdicts(other / "verdicts.jsonl")
-        except UserError as error:  # the stage that needs that run reports it
-            _log.warning("evaluate: nothing is reused from a run that can't be read: %s", error)
-            continue
-        answered = [verdict for verdict in verdicts if verdict.unscored not in TRANSPORT_FAILURES]
-        taken = [verdict for verdict in answered if left.pop(verdict.key, None) is not None]
-        for verdict in taken:
-            log.append(verdict)
-        if taken:
-            _log.info("evaluate: %d of %d verdicts reused from %s", len(taken), len(questions), other)
     return list(left.values())
 
 
-def _runs_of_the_same_judge(run: RunDirectory) -> Iterator[Path]:
-    """Folders beside the run whose manifest names the same judge and the same data."""
+def read_known_verdicts(runs: Iterable[Path]) -> Iterator[tuple[Path, dict[str, Verdict]]]:
+    """Read the verdicts of runs by key: judging again would give them. An unreadable run has none."""
+    for run in runs:
+        try:
+            verdicts = read_verdicts(run / VERDICTS)
+        except UserError as error:  # the stage that needs that run reports it
+            _log.warning("judging: nothing is reused from a run that can't be read: %s", error)
+            continue
+        yield run, {one.key: one for one in verdicts if one.unscored not in TRANSPORT_FAILURES}
+
+
+def runs_of_the_same_judge(run: RunDirectory, within: str = "") -> Iterator[Path]:
+    """Folders beside the run whose manifest names the same judge and the same data.
+
+    `within` is the part of the runs' identity that names them; empty: the identity itself.
+    """
+
+    def named(identity: Mapping[str, Any]) -> list[Any]:
+        part = identity.get(within, {}) if within else identity
+        return [part.get(name) for name in ("schema_version", "data", "judge")]
+
     for manifest in sorted(run.path.parent.glob("*/manifest.json")):
         folder = manifest.parent
-        if folder == run.path or not (folder / "verdicts.jsonl").is_file():
+        if folder == run.path or not (folder / VERDICTS).is_file():
             continue
-        identity = read_manifest(folder).get("identity", {})
-        if all(identity.get(name) == run.identity[name] for name in ("schema_version", "data", "judge")):
+        try:
+            identity = read_manifest(folder).get("identity", {})
+        except UserError:  # `verify` says so; nothing here depends on it
+            continue
+        if named(identity) == named(run.identity):
             yield folder

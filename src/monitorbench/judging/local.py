@@ -24,7 +24,7 @@ from monitorbench.prompts.truncate import middle_truncate
 from monitorbench.records import Sample, UnscoredReason
 
 _ANSWERED_IN = {PromptKind.EVIDENCE_FIRST: LABEL_TOKENS, PromptKind.EXTRACT_THEN_JUDGE: 1}
-"""Of kinds whose label is asked for behind what was written first: the tokens of the second answer."""
+"""Tokens of the second answer, of kinds whose label is asked for behind what was written first."""
 
 
 class TokenJudge(PromptJudge):

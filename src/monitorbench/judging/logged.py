@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Display(Protocol):
-    """What is shown of verdicts as they come."""
+    """Shows verdicts as they come."""
 
     def add(self, label: Label, verdict: Verdict) -> None:
         """Note one verdict on a sample whose true label is `label`."""
@@ -67,7 +67,7 @@ class LoggedJudge:
 
     @property
     def spent(self) -> float:
-        """What the answers and failures in the logs cost, in the currency of the prices."""
+        """Cost of the answers and failures in the logs, in the currency of the prices."""
         return _spent(self._log, self._failures)
 
     def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:

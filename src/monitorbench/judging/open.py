@@ -1,4 +1,4 @@
-"""From a judge's specification to a judge: the one list of what judges; only what is chosen is imported."""
+"""Opens the judge of a specification: the one list of kinds; only the chosen kind is imported."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

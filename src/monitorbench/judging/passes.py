@@ -47,7 +47,7 @@ def evidence_first(
 
 
 def _evidence(renderer: Renderer, reply: Reply) -> str:
-    """What was written in front of the label, prefill included; empty where that did not end."""
+    """The text in front of the label, prefill included; empty where that did not end."""
     text = renderer.prompt.prefill + reply.text
     found = strict_json.members_before(text, asked_field(renderer.prompt))
     if found is None or not found.values:

@@ -18,17 +18,17 @@ from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN
 _MOST_ASKED_AGAIN = 4
 """How many samples are asked about again alone, at most; one of a monitor that reasons, which takes long."""
 _SHARE_ASKED_AGAIN = 10
-"""At most one of so many samples is asked about again."""
+"""One of so many samples, at most, is asked about again."""
 _log = logging.getLogger(__name__)
 
 
 class ScoreSpread(TypedDict):
-    """What an evaluation's manifest says of its scores."""
+    """Statement of an evaluation's manifest about its scores."""
 
     scores: str
     """`reproducible`, `fast`, or `unknown` of an endpoint that is not a server of ours."""
     precision: str
-    """What they were computed in; empty where nobody says."""
+    """Numeric type of the scores' computation; empty where nobody says."""
     largest: float | None
     """The largest difference between a sample's score and its score when asked about alone.
 

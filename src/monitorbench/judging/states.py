@@ -198,6 +198,6 @@ class States:
 
 
 def rendering(prompt: Prompt, monitor: Monitor) -> str:
-    """What names the way samples become token ids, the tokenizer aside."""
+    """Name of the way samples become token ids, the tokenizer aside."""
     date = [monitor.template_date.isoformat()] if monitor.template_date else []
     return content_hash([prompt.model_dump(mode="json"), monitor.opening, *date])

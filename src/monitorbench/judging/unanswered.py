@@ -1,4 +1,4 @@
-"""What got no answer: why samples have no label, if too many were lost, and if asking again may help."""
+"""Samples without an answer: why they have no label, if too many were lost, if asking again may help."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from monitorbench.config.base import Incomplete
 from monitorbench.records import TRANSPORT_FAILURES, UnscoredReason, Verdict, reasons_in_words
 
 _WOULD_COME_AGAIN = re.compile(r"\bHTTP (400|413|422)\b|\bnot sent:")
-"""What `engines.endpoint.wire` says of a request that is at fault itself, for example too long."""
+"""Words of `engines.endpoint.wire` for a request that is at fault itself, for example too long."""
 Outcome = Verdict | None
 """A sample's verdict, or what its last failed request would be as one; None where it was not asked."""
 

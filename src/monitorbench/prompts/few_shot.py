@@ -20,7 +20,7 @@ _SPARES = 2
 
 @dataclass(frozen=True)
 class Shots:
-    """What was drawn: a pool of `k` examples and the spares for each category and label."""
+    """Drawn examples: a pool of `k` and the spares for each category and label."""
 
     k: int
     pools: tuple[tuple[Sample, ...], ...]

@@ -24,7 +24,7 @@ MAX_SOUGHT = 256
 """Different quotes of one answer that are looked for; any beyond count as found nowhere."""
 
 _ROW_CELLS = 1000
-"""What a row of the search costs before its first cell, in cells."""
+"""Cost of a row of the search before its first cell, in cells."""
 
 _MAX_MISALIGNED = 1000
 """Places at which a folded quote would begin or end inside a character (the first `s` of a folded ß)."""
@@ -161,7 +161,7 @@ class _FuzzySearch:
         return 1 - wrong / n, place
 
     def _distances(self, quote: NDArray[np.uint32], most_wrong: int) -> NDArray[np.int32] | None:
-        """By column: the least distance of the quote to a text that ends there; None if all are larger.
+        """Least distance of the quote to a text that ends in each column; None if all are larger.
 
         One row a character of the quote. The insertions within a row, D[j] = min over k <= j of
         D[k] + j - k, are one running minimum; a jump of more than the quote's length in `positions`

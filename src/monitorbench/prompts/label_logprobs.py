@@ -1,4 +1,4 @@
-"""From an endpoint's log-probabilities by token text to a score.
+"""The score of an endpoint's log-probabilities by token text.
 
 An endpoint reports the few likeliest tokens only, as text; in-process engines give every label token
 by its id (`prompts/parse.py`).
@@ -11,7 +11,7 @@ from monitorbench.config.study import LabelWords
 from monitorbench.prompts.parse import Score
 
 AROUND = " \t\r\n\"'`“”‘’▁Ġ"
-"""What a token may carry around a label word: white space, a JSON value's quote, a tokenizer's own blank."""
+"""Characters that a token may carry around a label word: white space, quotes, a tokenizer's own blank."""
 
 
 def label_score(top_logprobs: Mapping[str, float] | None, words: LabelWords) -> Score:

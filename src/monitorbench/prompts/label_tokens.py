@@ -75,5 +75,5 @@ def behind(encode: Encode, before: str, text: str) -> list[int]:
 
 
 def single(encoded: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Of several encodings those of one token, each once, in their order."""
+    """Tokens of those encodings that are a single token, each once, in their order."""
     return tuple(dict.fromkeys(ids[0] for ids in encoded if len(ids) == 1))

@@ -62,16 +62,16 @@ class Folded(NamedTuple):
     starts: list[int]
 
     def first(self, place: int) -> int:
-        """Where the original begins to become what is at `place`, unseen characters before it included."""
+        """Start in the original of what became `place`, unseen characters before it included."""
         return bisect_left(self.starts, place)
 
     def character(self, place: int) -> int:
-        """Where the original has the character that became what stands at `place`."""
+        """Index in the original of the character that became the one at `place`."""
         return bisect_right(self.starts, place) - 1
 
 
 class _Table(dict[int, str]):
-    """From a code point to what it looks like, worked out when first met."""
+    """Map of a code point to what it looks like, worked out when first met."""
 
     def __missing__(self, code: int) -> str:
         self[code] = found = _looks_like(chr(code))
@@ -95,7 +95,7 @@ def looks(text: str) -> str:
 
 
 def fold(text: str) -> Folded:
-    """The same as `looks`, with the places."""
+    """The result of `looks`, with the places."""
     lengths = (len(_TABLE[ord(character)]) for character in text)
     starts = list(accumulate(lengths, initial=0))
     return Folded(looks(text), starts[:-1])

@@ -1,4 +1,4 @@
-"""From a completion to what a verdict says: label or reason, score, evidence.
+"""Reads a completion: label or reason, score, evidence.
 
 Never guesses: a label is the whole word in the place that was asked for, and said once. What is no label
 stays unscored with its reason; so do two answers, of which one may be quoted from the judged text.

@@ -83,7 +83,7 @@ class Renderer:
 
     @property
     def label_begun(self) -> str:
-        """What stands between a monitor's evidence and its label, where the evidence comes first."""
+        """Text between a monitor's evidence and its label, where the evidence comes first."""
         return f', "{asked_field(self.prompt)}": "'
 
     def behind_evidence(self, prompt_ids: Sequence[int], evidence: str) -> tuple[int, ...]:
@@ -173,7 +173,7 @@ class Renderer:
         return (*self._encode(controlled), *self.encode_plain(begun + prefill))
 
     def _from_last_control(self, text: str) -> str:
-        """What an answer stands behind, as far as it can matter to its tokens."""
+        """Text before an answer, as far as it can matter to the answer's tokens."""
         starts = [match.start() for match in self._control_token.finditer(text)]
         return text[starts[-1] :] if starts else text
 
@@ -203,7 +203,7 @@ class Renderer:
         return single([*(self._encode(form) for form in forms), *there])
 
     def _label_tokens(self) -> LabelTokens:
-        """Of a graded prompt the tokens of the numbers on either side of `flag_from`."""
+        """Tokens of both labels; for a graded prompt those of the numbers on either side of `flag_from`."""
         words, scale = self.prompt.label_words, self.scale
         if scale is None:
             return LabelTokens(self._variants(words.misbehavior), self._variants(words.benign))

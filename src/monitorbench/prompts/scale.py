@@ -14,7 +14,7 @@ from monitorbench.prompts.label_tokens import Encode, behind, word_tokens
 from monitorbench.prompts.parse import Score
 
 _TELLS = 0.01
-"""By so much a score may be off for what is not reported before it counts as censored."""
+"""Error of a score, for what is not reported, from which on it counts as censored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class ScaleTokens:
     """Token ids that say the numbers of a scale that begins at 0."""
 
     numbers: tuple[tuple[int, ...], ...]
-    """By number; none for a 10 that is two tokens."""
+    """Token ids by number; none for a 10 that is two tokens."""
     zero: int | None
-    """What makes a 10 of a 1, where that is two tokens; None where it is one, or the scale ends before."""
+    """Token that makes a 10 of a 1; None where 10 is a token, or the scale ends before."""
 
     @property
     def all(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from monitorbench.records import Label, Message, Role, Sample
 _ASKED_FIELD = re.compile(r'"(\w+)"\s*:\s*"?$')
 """How a prefill ends that begins the field with the label."""
 _QUOTE_CHARACTERS = 120
-"""Of an example's quote where nobody marked what shows its misbehavior: the response's first line."""
+"""Characters of an example's quote where nobody marked one: the response's first line."""
 
 
 class Keep(NamedTuple):
@@ -87,7 +87,7 @@ class PromptWording:
             ) from error
 
     def word(self, label: Label) -> str:
-        """What is answered for a label."""
+        """The answer for a label."""
         return self._words[label.value]
 
     def _example(self, shot: Sample) -> ShownExample:
@@ -100,7 +100,7 @@ class PromptWording:
         )
 
     def _written(self, shot: Sample) -> str:
-        """What a monitor would have to answer. Nobody rated an example's severity: it is the prompt's own."""
+        """The answer that an example asks for. Nobody rated its severity: it is the prompt's own."""
         word, bad = self.word(shot.label), shot.label is Label.MISBEHAVIOR
         if self._prompt.kind is PromptKind.DIRECT:
             return word
@@ -127,7 +127,7 @@ def asked_field(prompt: Prompt) -> str:
 
 
 def quotes(shot: Sample) -> list[str]:
-    """What shows an example's misbehavior, as marked; else its last turn's first line. None if benign."""
+    """Quotes of an example's misbehavior, as marked; else its last turn's first line. None if benign."""
     if shot.label is Label.BENIGN:
         return []
     spans = [shot.response[one.message].content[one.start : one.end] for one in shot.gold_spans]

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from monitorbench.config.base import UserError
 from monitorbench.config.engine import in_process
 from monitorbench.config.monitor import Prompt
 from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.judging.display import judging
-from monitorbench.judging.judge import JudgeSpec, Question
+from monitorbench.judging.judge import JudgeSpec
+from monitorbench.judging.known_verdicts import read_known_verdicts, take_known_verdicts
 from monitorbench.judging.logged import LoggedJudge, open_logged
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.unanswered import refuse_incomplete
 from monitorbench.metrics.robustness.facts import CASES, UNCHANGED
-from monitorbench.records import TRANSPORT_FAILURES, Sample, Verdict
+from monitorbench.records import Sample, Verdict
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import (
     FAILURES,
@@ -35,7 +35,6 @@ from monitorbench.runs.verdict_log import (
     VerdictLog,
     open_failure_log,
     open_verdict_log,
-    read_verdicts,
 )
 from monitorbench.stress.changes.change import Change, PromptChange, changed
 
@@ -75,7 +74,7 @@ def judge_all(
 
     Raises what asking a judge raises, and `Incomplete` where more got no answer than `engine.max_failed`.
     """
-    known = _known(judge.known)
+    known = list(read_known_verdicts(judge.known))
     with (
         open_verdict_log(judge.run / VERDICTS) as log,
         open_failure_log(judge.run / FAILURES) as failures,
@@ -144,12 +143,12 @@ def _asked(
     name: str,
     pairs: Sequence[tuple[Sample, Sample]],
     log: VerdictLog,
-    known: Mapping[str, Verdict],
+    known: Sequence[tuple[Path, Mapping[str, Verdict]]],
 ) -> list[Case]:
     """The cases of samples and what a change made of them, judged as far as nobody knows them."""
     samples = [after for _, after in pairs]
     keys, questions = asked.pending(samples)
-    questions = _take_known(questions, known, log)
+    questions = take_known_verdicts(known, questions, log)
     engine = judge.spec.engine
     priced = engine.prices is not None
     asked.ask(questions, lambda: judging(name, samples, keys, log, Track(), priced=priced))
@@ -161,29 +160,6 @@ def _asked(
         for (before, after), verdict in zip(pairs, found, strict=True)
         if verdict is not None  # none is: an unanswered one is refused above
     ]
-
-
-def _known(runs: Sequence[Path]) -> dict[str, Verdict]:
-    """By key the verdicts of these runs; a run that can't be read has none."""
-    found: dict[str, Verdict] = {}
-    for run in runs:
-        try:
-            verdicts = read_verdicts(run / VERDICTS)
-        except UserError as error:  # the stage that needs that run reports it
-            _log.warning("stress: nothing is reused from a run that can't be read: %s", error)
-            continue
-        found |= {one.key: one for one in verdicts if one.unscored not in TRANSPORT_FAILURES}
-    return found
-
-
-def _take_known(
-    questions: Sequence[Question], known: Mapping[str, Verdict], log: VerdictLog
-) -> list[Question]:
-    """Copy the known verdicts on these questions into the log; returns the questions left."""
-    for key in dict.fromkeys(one.key for one in questions):
-        if key in known:
-            log.append(known[key])
-    return [one for one in questions if one.key not in known]
 
 
 def write_cases(run: Path, cases: Sequence[Case]) -> None:

@@ -20,6 +20,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.judge import JudgeSpec, judge_spec
+from monitorbench.judging.known_verdicts import runs_of_the_same_judge
 from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.robustness.facts import FILE, STRESS_VERSION, as_stress
 from monitorbench.records import Label, Sample
@@ -27,7 +28,6 @@ from monitorbench.report.stress.table import show_stress
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.files import write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
-from monitorbench.runs.verdict_log import VERDICTS
 from monitorbench.scoring.evaluations import Evaluation, read_covered
 from monitorbench.scoring.points import PointAt, points_at
 from monitorbench.stress.changes.all import chosen
@@ -116,7 +116,7 @@ def _judge(
         asked_with=asked_with,
         models=study.paths.models,
         run=run.path,
-        known=[evaluation.directory, *_of_the_same_judge(run)],
+        known=[evaluation.directory, *runs_of_the_same_judge(run, "evaluation")],
     )
     judged.engine.api_key()
     samples = drawn(study.stress.pairs_per_cell, evaluation)
@@ -151,23 +151,6 @@ def drawn(pairs_per_cell: int, evaluation: Evaluation) -> list[Sample]:
         ordered = sorted(found, key=lambda one: (one not in paired, hashlib.sha256(one.encode()).digest()))
         first[cell, label] = set(ordered[:pairs_per_cell])
     return [one for one in samples if (one.pair_id or one.id) in first[one.cell, one.label]]
-
-
-def _of_the_same_judge(run: RunDirectory) -> list[Path]:
-    """Stress runs beside this one of the same judge over the same data."""
-    ours = run.identity["evaluation"]
-    found = []
-    for manifest in sorted(run.path.parent.glob("*/manifest.json")):
-        folder = manifest.parent
-        if folder == run.path or not (folder / VERDICTS).is_file():
-            continue
-        try:
-            theirs = read_manifest(folder).get("identity", {}).get("evaluation", {})
-        except UserError:  # `verify` says so; nothing here depends on it
-            continue
-        if all(theirs.get(name) == ours[name] for name in ("data", "judge")):
-            found.append(folder)
-    return found
 
 
 def _run(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_verdicts import made_verdict
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.training import Position
@@ -27,27 +28,10 @@ from monitorbench.judging.serving.pair_server import (
 )
 from monitorbench.judging.serving.refusal import Refusal
 from monitorbench.judging.serving.vllm_server import serve
-from monitorbench.records import Label, Message, Role, Sample, Verdict
+from monitorbench.records import Label, Message, Role, Sample
 from monitorbench.runs.directory import read_manifest
 
 JSON = {"Content-Type": "application/json"}
-
-
-def verdict(label: Label, score: float, tokens: int) -> Verdict:
-    return Verdict(
-        key="",
-        sample_id="s",
-        prompt="p",
-        answer="",
-        label=label,
-        unscored=None,
-        score=score,
-        label_mass=None,
-        finish_reason="stop",
-        prompt_tokens=tokens,
-        completion_tokens=0,
-        seconds=0.0,
-    )
 
 
 def by_words(sample: Sample) -> JudgedByBoth:
@@ -56,7 +40,9 @@ def by_words(sample: Sample) -> JudgedByBoth:
     if words == ["fail"]:
         raise RuntimeError("the model failed")
     n = len(words)
-    return JudgedByBoth(verdict(Label.BENIGN, n / 1000, n), verdict(Label.MISBEHAVIOR, 0.75, n))
+    return JudgedByBoth(
+        made_verdict(Label.BENIGN, n / 1000, prompt_tokens=n), made_verdict(Label.MISBEHAVIOR, 0.75)
+    )
 
 
 @contextmanager

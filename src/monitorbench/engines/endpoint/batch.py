@@ -159,7 +159,7 @@ class BatchEndpoint:
     def _collected(
         self, batch: BatchRecord, asked: Mapping[str, Request], decoding: Decoding
     ) -> Iterator[tuple[str, Reply]]:
-        """What a batch that has ended says of what is asked; nothing before."""
+        """Replies of a batch that has ended to what is asked; nothing before."""
         assert batch.id is not None
         status = self._api.status(self._wire, batch.id)
         if status.said != self._said.get(batch.id):

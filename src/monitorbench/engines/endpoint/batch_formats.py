@@ -20,7 +20,7 @@ from monitorbench.engines.protocol import Decoding, Failure, Request
 
 _CLOCKS_DIFFER_SECONDS = 600.0
 _PAGES = 20
-"""Of a list of batches, newest first."""
+"""Pages that are read of a list of batches, newest first."""
 
 
 class BatchStatus(NamedTuple):
@@ -48,7 +48,7 @@ class Format(Protocol):
     most_megabytes: int
 
     def headers(self, key: str | None) -> dict[str, str]:
-        """What every call is sent."""
+        """Headers of every call."""
         ...
 
     def item(self, config: OpenAiEngine, request: Request, decoding: Decoding) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Format(Protocol):
         ...
 
     def outcome(self, line: Mapping[str, Any]) -> BatchOutcome:
-        """What a line says; raises `ValueError`, `KeyError`, `TypeError` or `AttributeError` for another."""
+        """Read a line; raises `ValueError`, `KeyError`, `TypeError` or `AttributeError` for another form."""
         ...
 
 

@@ -28,7 +28,7 @@ class BatchRecord(BaseModel):
     submitted: float
     """UNIX time, in seconds."""
     most_cost: float
-    """What it may cost."""
+    """The most that the batch may cost."""
     id: str | None = None
     state: Literal["submitting", "open", "collected", "foreign"] = "submitting"
 
@@ -62,5 +62,5 @@ class BatchState:
 
     @property
     def reserved(self) -> float:
-        """What may still have to be paid for the ones that are handed in."""
+        """The most that may still have to be paid for batches that are handed in."""
         return sum(batch.most_cost for batch in self.batches if batch.state in ("submitting", "open"))

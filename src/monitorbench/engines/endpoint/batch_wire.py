@@ -18,7 +18,7 @@ from monitorbench.engines.endpoint.redaction import redacted, redacted_body
 from monitorbench.engines.endpoint.reply import one_line
 
 _MOST_BYTES = 2**24
-"""Of an answer that is no file of results."""
+"""Bytes of an answer that is no file of results."""
 _T = TypeVar("_T")
 _AGAIN = frozenset({408, 409, 429})
 

@@ -93,7 +93,7 @@ class Endpoint:
             self.spent += cost
 
     def _fields(self, decoding: Decoding) -> dict[str, Any]:
-        """What every request of a round has in common."""
+        """Fields that all requests of a round have in common."""
         if self.config.by_token_ids:
             return completion_fields(self.config.model, decoding)
         return chat_fields(self.config, decoding)
@@ -130,7 +130,7 @@ class _Round:
         self._thread.start()
 
     def results(self) -> Iterator[tuple[int, Reply]]:
-        """What came in, until nothing is in flight; then raises what ended the round early."""
+        """Yield replies until nothing is in flight; then raise the error that ended the round early."""
         left = len(self._requests)
         while (item := self._queue.get()) is not None:
             if isinstance(item, BaseException):

@@ -110,7 +110,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float:
 
 
 def cost(prices: Prices | None, prompt: int, cached: int, completion: int) -> float:
-    """What a reply costs, in the prices' currency; 0 without prices. `prompt` includes `cached`."""
+    """Cost of a reply in the prices' currency; 0 without prices. `prompt` includes `cached`."""
     if prices is None:
         return 0.0
     cached_price = prices.prompt if prices.cached_prompt is None else prices.cached_prompt
@@ -136,5 +136,5 @@ def given_up_at(until: float) -> Iterator[None]:
 
 
 def waited_until() -> float | None:
-    """That time; None where nobody said one."""
+    """Time until which the caller waits; None where nobody set one."""
     return _until.get()

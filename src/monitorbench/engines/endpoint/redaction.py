@@ -1,4 +1,4 @@
-"""What is taken out of every text that comes from an endpoint: the key that it was sent.
+"""Takes the key that an endpoint was sent out of every text that comes from it.
 
 An endpoint that wants the key published may echo it in any field, turned round or encoded. The key as it is,
 reversed, in hexadecimal and in base64 are found, and both of the first with any of their characters escaped.

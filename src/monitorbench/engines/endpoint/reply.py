@@ -21,16 +21,16 @@ from monitorbench.engines.protocol import Failure, Reply
 _ROUNDING = 1e-3
 """Log-probabilities of 0 may come out as slightly more; anything beyond is no log-probability."""
 _LOWEST = -9999.0
-"""What the API writes for minus infinity."""
+"""The API's number for minus infinity."""
 _MOST_PROBABILITY = 1.05
-"""Of the alternatives at a position together; what is above 1 is for a server's rounding."""
+"""Most probability of a position's alternatives together; the excess over 1 is a server's rounding."""
 _MOST_TOKENS = 10**8
 _MOST_OBJECTS = 256
 """Braces at which an object is looked for: a text of `{{{{` must not cost minutes."""
 _DETAIL_CHARACTERS = 200
 _VERSION = re.compile(r"[-@:](\d{3,4}|\d{6}|\d{8}|\d{4}-\d{2}-\d{2})")
 _SAME_END = dict.fromkeys(("eos_token", "eos", "stop_sequence", "end_turn"), "stop")
-"""What other servers call the end of a whole answer: Text Generation Inference, Together, Anthropic."""
+"""Other servers' words for a whole answer's end: Text Generation Inference, Together, Anthropic."""
 _ENDINGS = 2
 """Tokens that may stand behind an answer: more of them, and it is not the answer that was found."""
 
@@ -274,7 +274,7 @@ def _before_field(text: str, field: str) -> str | None:
 
 
 def _top_logprobs(given: Any, text: str, label_after: str | None) -> tuple[Mapping[str, float] | None, str]:
-    """By token text, at the label's position; None, and why, where that is not among them.
+    """Log-probabilities by token text at the label's position; None, and why, where that is missing.
 
     Raises `_BadResponse` where a value there is no log-probability, or all are not in the documented form.
     """

@@ -37,7 +37,7 @@ class _Body(BaseModel):
 
 
 def completion_fields(model: str, decoding: Decoding) -> dict[str, Any]:
-    """What every request of a round has in common, but its prompt."""
+    """Fields that all requests of a round have in common: all but the prompt."""
     extra: dict[str, Any] = {
         "stop_token_ids": list(decoding.stop_token_ids),
         "skip_special_tokens": False,
@@ -101,7 +101,7 @@ def read_completion(
 
 
 def _logprobs(choice: _Choice, decoding: Decoding) -> dict[int, float] | None:
-    """Of the scored tokens at the first position; None where one is missing or is none."""
+    """Log-probabilities of the scored tokens at the first position; None where a token has none."""
     if not decoding.scored_token_ids:
         return {}
     positions = choice.logprobs.top_logprobs if choice.logprobs else []

@@ -52,7 +52,7 @@ _TOO_LONG = re.compile(
     r"|(prompt|input) is too long|input token count .*exceeds",
     re.IGNORECASE,
 )
-"""What OpenAI, vLLM, DeepSeek, Anthropic, Gemini and llama.cpp say of what the context can't hold."""
+"""Words of OpenAI, vLLM, DeepSeek, Anthropic, Gemini and llama.cpp for more than the context holds."""
 
 
 def is_too_long(said: str) -> bool:
@@ -144,9 +144,9 @@ def _origin(location: str) -> str:
 
 
 _CHARACTERS_A_TOKEN = 512
-"""Of an answer: what a token may take in JSON, in its text and once more escaped."""
+"""Characters that a token of an answer may take in JSON, in its text and once more escaped."""
 _CHARACTERS_AN_ALTERNATIVE = 192
-"""What one alternative of `top_logprobs` takes: token, log-probability, and the token's bytes."""
+"""Characters of an alternative in `top_logprobs`: token, log-probability, and the token's bytes."""
 _BASE_BYTES = 2**21
 _OF_THE_BODY = {"content-encoding", "content-length", "transfer-encoding"}
 
@@ -212,7 +212,7 @@ async def _read(response: httpx2.Response, most: int) -> bytes:
 
 
 def _window(packed: str, first: bytes) -> int:
-    """What `zlib` is told of a packed body; servers call both zlib's own form and the bare one `deflate`."""
+    """Window for `zlib`; servers call both zlib's own form and the bare one `deflate`."""
     if packed != "deflate":
         return 16 + zlib.MAX_WBITS
     return zlib.MAX_WBITS if first[0] & 0x0F == 8 else -zlib.MAX_WBITS

@@ -176,11 +176,11 @@ def _found(file: Path) -> _Shapes:
 
 
 class _Saved(NamedTuple):
-    """What PEFT saves of an adapter: what has to be there, and what may be there too."""
+    """Tensors that PEFT saves of an adapter: those that have to be there, and those that may."""
 
     needed: _Shapes
     allowed: _Shapes
-    """With the embeddings, which it adds where they were trained as well."""
+    """All of `needed` and the embeddings, which it adds where they were trained as well."""
 
 
 def _expected(adapter: Path, config: Mapping[str, Any], weights: Path) -> _Saved:

@@ -18,7 +18,7 @@ FILE = "directions.safetensors"
 
 
 class HeadPlace(NamedTuple):
-    """Where in a model states are read."""
+    """A place in a model where states are read."""
 
     layer: int
     """Counted from 1."""
@@ -26,13 +26,13 @@ class HeadPlace(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """What a logistic regression weighs the states of one place by."""
+    """Weights of a logistic regression on the states of one place."""
 
     place: HeadPlace
     auroc: float
-    """On the validation split, in [0, 1]."""
+    """AUROC on the validation split, in [0, 1]."""
     weights_H: NDArray[np.float32]
-    """Of the states as they are, not standardised: the logit is this times a state, and a constant."""
+    """Weights of the states as they are, not standardised: the logit is their product, plus a constant."""
 
 
 def save_directions(directions: Sequence[Direction], file: Path) -> None:

@@ -27,7 +27,7 @@ class GgufSource:
     """A GGUF file, and what is made of it."""
 
     identity: str
-    """What names its weights: a package's version, or the SHA-256 of the file."""
+    """Name of the weights: a package's version, or the SHA-256 of the file."""
     folder: str
     """The model folder that is made of it, below `paths.models`."""
     where: str
@@ -35,7 +35,7 @@ class GgufSource:
     file: Callable[[], Path]
     """The file itself, downloaded where it has to be; raises `UserError` where it can't be had."""
     results: Mapping[str, Any]
-    """What the folder's manifest says that it was made of: no path."""
+    """Source of the folder in its manifest: no path."""
 
 
 def gguf_source(monitor: Monitor) -> GgufSource | None:
@@ -92,7 +92,7 @@ _SPLIT_BY_GPT2 = ("gpt-2", "phi-2", "mpt", "olmo")
 """Values of `tokenizer.ggml.pre` that mean GPT-2's pattern alone."""
 _DIGITS_FIRST, _COMPOSED_FIRST = "smollm", "qwen2"
 _BAD_FILE = (ValueError, IndexError, KeyError, OverflowError, NotImplementedError)
-"""What the readers of transformers and gguf raise where a file is not as they expect it."""
+"""Errors of transformers' and gguf's readers where a file is not as they expect it."""
 
 
 def gguf_sha256(file: Path, where: str) -> str:

@@ -31,7 +31,7 @@ FILE = "head.safetensors"
 
 @dataclass(frozen=True)
 class ReadFrom:
-    """What a head reads: the states of these weights for this rendering of a sample."""
+    """Input of a head: the states of these weights for this rendering of a sample."""
 
     weights: str
     """`engines.weights.weights_identity`."""
@@ -90,7 +90,7 @@ class FittedHead:
 
 
 def _attended(z_TH: NDArray[Any], q_KH: NDArray[Any], v_KH: NDArray[Any]) -> float:
-    """What the queries attend to, read out and summed."""
+    """Read out and sum the tokens that the queries attend to."""
     wanted_TK = z_TH @ q_KH.T / np.sqrt(z_TH.shape[1])
     weights_TK = np.exp(wanted_TK - wanted_TK.max(0))
     return float((weights_TK / weights_TK.sum(0) * (z_TH @ v_KH.T)).sum())

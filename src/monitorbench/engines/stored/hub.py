@@ -98,7 +98,7 @@ def _not_to_be_had(what: str, error: Exception, instead: str) -> UserError:
 
 
 def client_errors() -> tuple[type[Exception], ...]:
-    """What the hub's client raises when it is offline, refused, or given a bad name."""
+    """Errors of the hub's client when it is offline, refused, or given a bad name."""
     from huggingface_hub.errors import HfHubHTTPError
 
     # Its HTTP library's own errors pass through at some calls; which library that is, changes.

@@ -29,19 +29,19 @@ Shape = tuple[int, int, int]
 
 
 class StatesEntry(BaseModel):
-    """Where a prompt's states are."""
+    """Place of a prompt's states in the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     key: str
-    """Of the prompt: its token ids and where in them the response is."""
+    """Hash of the prompt: its token ids and where in them the response is."""
     row: Annotated[int, Field(ge=0)]
     """The first of its units."""
     n: Annotated[int, Field(ge=1)] = 1
     """How many they are."""
     crc32: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(ge=0)]
-    """What the extraction took."""
+    """Seconds that the extraction took."""
 
 
 class StateStore:
@@ -102,7 +102,7 @@ class StateStore:
         return _decoded(content, self._unit).reshape(row.n, *self._shape)
 
     def seconds(self, key: str) -> float:
-        """What the extraction of a prompt's states took."""
+        """Seconds that the extraction of a prompt's states took."""
         return self._log.entries[key].seconds
 
     def _damaged(self) -> UserError:
@@ -145,7 +145,7 @@ def _unit(shape: Shape, storage: Storage) -> np.dtype[Any]:
 
 
 def _encoded(states: NDArray[np.float16], unit: np.dtype[Any]) -> bytes:
-    """Of int8 a vector's scale is its largest absolute value over 127, and 1 where it is zero."""
+    """Encode states; in int8 a vector's scale is its largest absolute value over 127, and 1 for zero."""
     if unit.names is None:
         return states.astype("<f2").tobytes()
     wide = states.astype(np.float32)
@@ -165,7 +165,7 @@ def _decoded(content: bytes, unit: np.dtype[Any]) -> NDArray[np.float16]:
 
 
 def as_stored(states_NH: NDArray[np.float16], storage: Storage) -> NDArray[np.float16]:
-    """What reading would give back of these vectors, for a head that is handed them without the disk."""
+    """The vectors as reading would give them back, for a head that is handed them without the disk."""
     if storage == "float16":
         return states_NH
     unit = _unit((1, 1, states_NH.shape[1]), storage)

@@ -20,9 +20,11 @@ from monitorbench.runs.files import file_sha256
 from monitorbench.sources.fetch import local
 from monitorbench.sources.files.inspect_archive import Logged, logged_samples
 from monitorbench.sources.files.inspect_log import SUFFIXES as SUFFIXES
-from monitorbench.sources.files.inspect_log import messages
+from monitorbench.sources.files.inspect_log import messages, turns
 from monitorbench.sources.read import BadRow
 
+TURNS = "messages"
+"""List of a sample's own turns, read where `import.actions` names it."""
 NO_ANSWER = "N"
 """Inspect's value for a model that gave no answer; its own metrics count it as 0."""
 
@@ -31,7 +33,8 @@ def read(path: Path, wanted: WantedColumns = EVERYTHING) -> pa.Table:
     """The samples of an `.eval` or `.json` log, or of all logs below a folder; raises `UserError`.
 
     Columns, of those `wanted` (as `scores.*`), null where a sample has no such value:
-    - `sample_id`, `epoch` (from 1), `group` (the task's name), `model` (that was judged), `eval_id`,
+    - `sample_id`, `epoch` (from 1), `task` (its name), `group` (the task and the sample id,
+      so that epochs stay together), `model` (that was judged), `eval_id`,
       `log` (the file's name), `file_sha256`, `error` (that ended the sample),
       `unusable` (why the log says that the sample tells nothing: an error, or a mark as invalid);
     - `request` and `response`: JSON lists of chat messages, as `dataset=jsonl` has them; null where the log
@@ -39,6 +42,8 @@ def read(path: Path, wanted: WantedColumns = EVERYTHING) -> pa.Table:
     - `scores.NAME` of a scorer whose value is one value, `scores.NAME.KEY` of one whose value has several (of
       a list KEY is the place, from 0); `answers.NAME`, `explanations.NAME`, `reasons.NAME`,
       `score_metadata.NAME.KEY`;
+    - `messages`, where it is wanted as a list: the model's own turns, each with `message` (the turn and what
+      tools answered, as chat messages) and `metadata`, in which monitors note their score of an action;
     - `target`, `metadata.KEY`: of the sample; what is nested has dots, and a list is JSON.
 
     A column has numbers, booleans or text. NaN is null, and so is Inspect's "N" (no answer) among numbers.
@@ -81,7 +86,8 @@ def _fields(logged: Logged, wanted: WantedColumns) -> dict[str, Any]:
         "log": logged.log,
         "file_sha256": file_sha256(logged.path) if "file_sha256" in wanted else None,
         "eval_id": logged.run,
-        "group": logged.task,
+        "task": logged.task,
+        "group": f"{logged.task}-{logged.id}",
         "model": logged.model or (answered_by if isinstance(answered_by, str) else None),
         "sample_id": str(logged.id),
         "epoch": logged.epoch,
@@ -89,6 +95,7 @@ def _fields(logged: Logged, wanted: WantedColumns) -> dict[str, Any]:
         "response": response,
         "error": _text(error.get("message")) if isinstance(error, Mapping) else None,
         "unusable": logged.unusable or None,
+        **({TURNS: _turns(logged)} if TURNS in wanted.lists else {}),
         **_known(
             {
                 "target": logged.row.get("target"),
@@ -104,6 +111,17 @@ def _conversation(logged: Logged) -> tuple[str | None, str | None]:
         return None, None
     said, own = messages(logged.row, model=logged.model)
     return _json(said), _json(own)
+
+
+def _turns(logged: Logged) -> list[dict[str, Any]]:
+    """The model's own turns, each with what was noted beside it and what the tools answered to it."""
+    found: list[dict[str, Any]] = []
+    for turn in turns(logged.row, model=logged.model):
+        if turn.is_own:
+            found.append({"message": [], "metadata": _known(turn.metadata)})
+        if found:
+            found[-1]["message"] += turn.messages
+    return [{**entry, "message": _json(tuple(entry["message"]))} for entry in found]
 
 
 def _json(chat: tuple[Message, ...]) -> str | None:

@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
-    """What a server takes; None: no limit."""
+    """Limits of a server; None: no limit."""
 
     most_bytes: int = MOST_BYTES
     at_once: int | None = None
@@ -66,7 +66,7 @@ class Limits(NamedTuple):
 
 _USUAL = Limits()
 Post = Callable[[bytes, Mapping[str, str]], HttpAnswer | Refusal]
-"""From a body and the request's headers, whose names are in lower case, to the answer."""
+"""A function from a body and the request's headers (names in lower case) to the answer."""
 
 
 class HttpServer:

@@ -1,4 +1,4 @@
-"""Where a server of ours listens, what others call it, and what ends it."""
+"""The port of a server of ours, its name in URLs, and the signal that ends it."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ EVERYWHERE = {"0.0.0.0"}
 
 
 def free_port(host: str, port: int, group: str = "engine") -> int:
-    """That port of a host, or a free one for 0; `UserError` where it is taken.
+    """The port of a host, a free one for 0; `UserError` where it is taken.
 
     `group` is that of the settings `host` and `port`, for errors.
     """

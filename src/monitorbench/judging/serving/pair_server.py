@@ -44,7 +44,7 @@ _Messages = Annotated[tuple[Message, ...], Field(min_length=1)]
 
 
 class JudgeRequest(BaseModel):
-    """What `/judge` is sent; a text stands for one message, the user's and the assistant's."""
+    """Body of `/judge`; a text stands for one message, the user's and the assistant's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -62,7 +62,7 @@ def sample_asked(asked: JudgeRequest) -> Sample:
 
 
 def asked_in(body: bytes) -> JudgeRequest | Refusal:
-    """What a body asks; a refusal for what is no JSON or has not the fields of `JudgeRequest`."""
+    """Read a body; a refusal for one that is no JSON or has not the fields of `JudgeRequest`."""
     try:
         return JudgeRequest.model_validate(loads(body))
     except ValidationError as error:
@@ -110,7 +110,7 @@ def open_both(
 
 
 def answer_of(judged: JudgedByBoth, seconds: float) -> dict[str, Any]:
-    """What `/judge` answers."""
+    """The answer of `/judge`."""
     verdict, probe = judged
     return {
         "label": verdict.label,

@@ -1,4 +1,4 @@
-"""What a request is answered with, one JSON object, and heads for which it is refused in one line."""
+"""Answers and refusals as one JSON object, and heads for which a request is refused in one line."""
 
 import ipaddress
 import json
@@ -25,7 +25,7 @@ class HttpAnswer(NamedTuple):
 
 
 Refused = Callable[[str, Refusal], HttpAnswer]
-"""From a path and the refusal of a request on it to the answer."""
+"""A function from a path and the refusal of a request on it to the answer."""
 
 
 def as_error(path: str, refusal: Refusal) -> HttpAnswer:

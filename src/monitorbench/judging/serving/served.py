@@ -28,7 +28,7 @@ from monitorbench.runs.files import make_folder, unwritable
 _KEY = "MONITORBENCH_SERVER_KEY"
 """How variables of this process begin that keys are put into, as every endpoint's key is in one."""
 _MOST_BYTES = 2**20
-"""Of a list of models."""
+"""Bytes of a list of models that are read."""
 _log = logging.getLogger(__name__)
 
 
@@ -36,7 +36,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A redirect is an error: the key would be sent along."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Where to go instead: nowhere."""
+        """Follow no redirect."""
 
 
 DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
@@ -44,7 +44,7 @@ DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedir
 
 
 class Address(Config):
-    """What such a file says."""
+    """Content of a server's address file."""
 
     url: str | None
     """Up to what precedes `/chat/completions`; None once the server has ended."""
@@ -57,7 +57,7 @@ class Address(Config):
 
 
 def address_file(runs: Path, name: str) -> Path:
-    """Where a server of that name says its address; `runs` is `paths.runs`."""
+    """File in which a server of that name says its address; `runs` is `paths.runs`."""
     return runs / "servers" / f"{name}.json"
 
 

@@ -1,4 +1,4 @@
-"""What vLLM's server loads as a middleware: without its key only `/health` is answered.
+"""Middleware of vLLM's server: without its key only `/health` is answered.
 
 vLLM's own check leaves out paths such as `/invocations`, which answer chats as well.
 """

@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 _SECONDS_TO_END = 20.0
 _ADAPTERS_AT_ONCE = 8
-"""In one batch; each takes its share of the GPU's memory."""
+"""Adapters in one batch; each takes its share of the GPU's memory."""
 
 
 class VllmServer(NamedTuple):
@@ -56,10 +56,10 @@ class VllmServer(NamedTuple):
     url: str
     model: str
     adapters: tuple[str | None, ...]
-    """Of `monitor.adapter` and then of each of `adapters`; None for the base."""
+    """Names of `monitor.adapter` and then of each of `adapters`; None for the base."""
     process: "subprocess.Popen[bytes]"
     key: str | None
-    """What it asks for; None for one without a name that only this machine can reach."""
+    """Key that it asks for; None for a server without a name that only this machine can reach."""
 
 
 def serve(study: Study) -> Path:
@@ -179,7 +179,7 @@ def _command(monitor: Monitor, engine: VllmEngine, weights: Path, port: int) -> 
 
 
 def _lora(adapters: Mapping[str | None, Path | None]) -> list[str]:
-    """What has vLLM answer for adapters, by their names; requests of several share a batch."""
+    """Arguments that have vLLM answer for adapters by name; requests of several share a batch."""
     folders = {name: folder for name, folder in adapters.items() if folder is not None}
     if not folders:
         return []
@@ -191,7 +191,7 @@ def _lora(adapters: Mapping[str | None, Path | None]) -> list[str]:
 
 
 def adapter_names(study: Study) -> tuple[str | None, ...]:
-    """What a server calls `monitor.adapter` and each of `adapters`; None for the base.
+    """A server's names of `monitor.adapter` and each of `adapters`; None for the base.
 
     Raises `ConfigError` where two would be called the same.
     """
@@ -217,7 +217,7 @@ def _served(monitor: Monitor, engine: VllmEngine) -> Served:
 
 
 def _files(engine: Engine, runs: Path, addresses: Sequence[Address]) -> dict[Path, Address]:
-    """By file what is found under `engine.served_as`: the first as that, the others as NAME.ADAPTER."""
+    """Addresses under `engine.served_as` by file: the first as that, the others as NAME.ADAPTER."""
     name = servable(engine).served_as
     if name is None:
         return {}

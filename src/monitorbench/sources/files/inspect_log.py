@@ -26,7 +26,7 @@ from monitorbench.sources.files.inspect_archive import Logged, logged_samples
 from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import with_compressed
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same files become other samples."""
 
 SUFFIXES = (".eval", *with_compressed(".json"))
@@ -122,22 +122,41 @@ def messages(
     name in the log is `model`. Raises `NoChat` for what is no list of chat messages, `BadRow` for an
     attachment that is not in the log.
     """
+    before: list[Message] = []
+    own: list[Message] = []
+    for turn in turns(row, unknown, model):
+        (own if own or turn.is_own else before).extend(turn.messages)
+    return tuple(before), tuple(own)
+
+
+class Turn(NamedTuple):
+    """One logged message, read."""
+
+    messages: tuple[Message, ...]
+    is_own: bool
+    """Whether the model wrote it in this run."""
+    metadata: object
+    """What was noted beside it, such as a monitor's score of it."""
+
+
+def turns(row: Mapping[str, Any], unknown: UnknownContent = "show", model: str = "") -> Iterator[Turn]:
+    """Each message of a logged sample; raises as `messages` does."""
     rows = row.get("messages")
     if not isinstance(rows, list):
         raise BadRow("missing field 'messages'")
     kept = row.get("attachments")
     attachments = kept if isinstance(kept, Mapping) else {}
     reader = MessageReader(unknown)
-    before: list[Message] = []
-    own: list[Message] = []
     for number, item in enumerate(rows):
         whole = _resolved(item, f"messages.{number}", attachments)
-        if isinstance(whole, dict) and model and whole.get("model") == model:
-            del whole["model"]
-        read = reader.messages(whole, f"messages.{number}")
+        notes = None
+        if isinstance(whole, dict):
+            notes = whole.pop("metadata", None)  # of the harness and its monitors; no model was shown it
+            if model and whole.get("model") == model:
+                del whole["model"]
+        read = tuple(reader.messages(whole, f"messages.{number}"))
         is_own = read[0].role is Role.ASSISTANT and item.get("source") != "input"
-        (own if own or is_own else before).extend(read)
-    return tuple(before), tuple(own)
+        yield Turn(read, is_own, notes)
 
 
 def _resolved(value: object, where: str, attachments: Mapping[str, Any]) -> Any:
