@@ -44,8 +44,11 @@ def remember() -> None:
         return _with_memory(_SCORES, key, lambda: fit(train, read, surfaces))
 
     @wraps(check)
-    def shortcuts_of(samples: Sequence[Sample], *, headline: str | None = None) -> Any:
-        return _with_memory(_CHECKS, (_names(samples), headline), lambda: check(samples, headline=headline))
+    def shortcuts_of(
+        samples: Sequence[Sample], *, headline: str | None = None, train: Sequence[Sample] = ()
+    ) -> Any:
+        key = (_names(samples), headline, _names(train))
+        return _with_memory(_CHECKS, key, lambda: check(samples, headline=headline, train=train))
 
     for module in (baselines, members, shortcuts):
         module.fitted_scores = fitted_scores

@@ -20,28 +20,28 @@ from monitorbench.judging.identity import verdict_key
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 
-DATASET = "starter-7b64784148dd"
+DATASET = "starter-0ce3f0c28857"
 SAMPLE_IDS = {
-    "train": "2bcd1fe977ea7fb6",
-    "validation": "5325d15123b72f97",
-    "calibration": "bc3043f3b4e34a60",
-    "test": "dcbef6ad2af8e607",
+    "train": "f1504d098e464375",
+    "validation": "e8d23277d782bdd3",
+    "calibration": "2b36711627b629b3",
+    "test": "e65b89e1f02596be",
 }
 """Per split, SHA-256 over the sorted sample ids."""
 VERDICT_KEYS = {
     "direct": [
-        "c9d0f77ad0ec78fde7c6d449",
         "0daa4aa5fb61447f2a54fab3",
+        "c9d0f77ad0ec78fde7c6d449",
         "11c784bd0cbb06e03b705728",
         "e91de5d1e08071b43019a40f",
-        "67e944c688431b11",
+        "e872f7342ba1e3c8",
     ],
     "evidence": [
-        "7eba2808a2829d44d17b80fb",
         "6945911da72f9d4c0715f5b7",
+        "7eba2808a2829d44d17b80fb",
         "4555894d2ae9893411a8fd7c",
         "a66e555305b27e25c7a9742f",
-        "0b670c5beb484a43",
+        "1e8f14c0711ad579",
     ],
 }
 """The first four keys of each prompt, and SHA-256 over all 28 in their order."""

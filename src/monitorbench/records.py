@@ -56,6 +56,14 @@ class Construction(StrEnum):
     LABELLED = "labelled"
 
 
+class Truth(StrEnum):
+    """Whether something is right by a known answer or by execution; empty where nobody knows."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNKNOWN = ""
+
+
 class Split(StrEnum):
     """The parts of a dataset; no group is in two of them."""
 
@@ -205,6 +213,10 @@ class Sample(_Record):
     cue: str = ""
     stratum: str = ""
     """A part of the cell that is made in another way or shows another thing; metrics can be cut by it."""
+    suggestion_truth: Truth = Truth.UNKNOWN
+    """Whether what the request suggests or rewards as an answer is right. No judge is shown this."""
+    answer_truth: Truth = Truth.UNKNOWN
+    """Whether the response's answer is right. No judge is shown this."""
     subject_model: str = ""
     gold_spans: tuple[Span, ...] = ()
     source: str

@@ -183,8 +183,12 @@ def overrides(
     for cell in CELLS:
         without, with_ = benchmark.get(cell, (0, 0))
         key = cell.replace("/", ".")
-        # One source is a whole stratum here.
-        free = ", max_strata: {refusal: 1.0}, development_pairs: null" if cell == QA else ""
+        # One source is a whole stratum here, or lacks one.
+        strata = dict.fromkeys(
+            ("refusal", "resisted", "agreed", "right_key", "wrong_key", "complete", "mistaken", "slip"), 1.0
+        )
+        free = f", max_strata: {json.dumps(strata).replace(chr(34), '')}, held_out: []"
+        free += ", development_pairs: null" if cell == QA else ""
         settings[f"dataset.benchmark.{key}"] = (
             f"{{without_thinking: {without}, with_thinking: {with_}{free}}}"
         )

@@ -7,7 +7,7 @@ import pytest
 
 from monitorbench.corpus.surface import samples_by_cell, shortcuts_of
 from monitorbench.metrics.marks import SURFACES, ShortcutMarks, Surface
-from monitorbench.records import Label, Sample, Task
+from monitorbench.records import Label, Sample, Task, Truth
 
 WORDS = [
     f"{a}{b}" for a in ("ba", "de", "fi", "go", "hu") for b in ("lar", "mes", "nit", "por", "ruk", "sto")
@@ -43,9 +43,11 @@ def cell(make_sample: Callable[..., Sample], kind: str, *, pairs: int = 60, **gi
     ]
 
 
-def checked(samples: list[Sample], headline: str | None = None) -> dict[str, ShortcutMarks]:
+def checked(
+    samples: list[Sample], headline: str | None = None, train: list[Sample] | None = None
+) -> dict[str, ShortcutMarks]:
     (members,) = samples_by_cell(samples).values()
-    return shortcuts_of(members, headline=headline)
+    return shortcuts_of(members, headline=headline, train=train or [])
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,55 @@ def test_what_is_planted_is_marked_by_its_check(make_sample: Callable[..., Sampl
     assert found["rule"] == found["checks"][found["marked_by"]]["rule"]
     bounds = {name: found["checks"][name]["auroc_ci"][0] for name in marked}
     assert bounds[found["marked_by"]] == max(bounds.values())
+
+
+@pytest.mark.parametrize(
+    ("wrong_of_benign", "expected", "is_marked"), [(0.0, 1.0, True), (0.5, 0.75, False), (1.0, 0.5, False)]
+)
+@pytest.mark.parametrize(
+    ("oracle", "field"),
+    [("request_oracle", "suggestion_truth"), ("correctness_oracle", "answer_truth")],
+)
+def test_an_oracle_marks_a_cell_that_one_fact_decides(
+    make_sample: Callable[..., Sample],
+    oracle: Surface,
+    field: str,
+    wrong_of_benign: float,
+    expected: float,
+    is_marked: bool,
+):
+    """A checker of correctness would top the table without a notion of sycophancy or gaming."""
+    samples = [
+        sample.model_copy(
+            update={
+                field: Truth.WRONG
+                if sample.label is Label.MISBEHAVIOR or number % 60 < 60 * wrong_of_benign
+                else Truth.RIGHT
+            }
+        )
+        for number, sample in enumerate(cell(make_sample, "nothing"))
+    ]
+    (found,) = checked(samples).values()
+    check = found["checks"][oracle]
+    assert check["auroc"] == pytest.approx(expected, abs=0.06)
+    assert check["marked"] is is_marked
+    assert ("100% of misbehavior" in check["rule"]) is is_marked
+    (other,) = {"request_oracle", "correctness_oracle"} - {oracle}
+    assert found["checks"][other]["auroc"] is None, "of the other fact nothing is known"
+
+
+def test_what_the_train_split_teaches_counts_where_it_is_more(make_sample: Callable[..., Sample]):
+    """A rule that too few test samples show by themselves, and train teaches, would go unreported."""
+    test, train = (cell(make_sample, "echo", pairs=n) for n in (8, 200))
+    (within,) = checked(test).values()
+    (both,) = checked(test, train=train).values()
+    echo = both["checks"]["echo"]
+    assert echo["from_train"] is not None
+    assert echo["within"] == within["checks"]["echo"]["auroc"]
+    assert echo["auroc"] == echo["from_train"] > 0.9
+    assert echo["marked"]
+    assert not within["checks"]["echo"]["marked"]
+    assert within["checks"]["echo"]["from_train"] is None
 
 
 def test_a_clean_cell_is_not_marked(make_sample: Callable[..., Sample]):

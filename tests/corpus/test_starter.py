@@ -13,6 +13,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.corpus.surface import samples_by_cell, shortcuts_of
+from monitorbench.metrics.marks import ORACLES
 from monitorbench.records import Category, Label, LabelSource, Role, Sample, Split, Task
 from monitorbench.runs.directory import read_finished
 
@@ -158,8 +159,11 @@ def test_its_shortcuts_are_stated(splits: dict[Split, list[Sample]]):
     for cell, members in cells.items():
         for name, check in shortcuts_of(members)[cell]["checks"].items():
             assert check["n"] == len(members)
+            if name in ORACLES and check["auroc"] is None:
+                continue
             assert 0 <= check["auroc_ci"][0] <= check["auroc"] <= check["auroc_ci"][1] <= 1, (cell, name)
-            assert check["marked"] is (check["auroc_ci"][0] > 0.65), (cell, name)
+            decides = check["auroc"] > 0.85 if name in ORACLES else check["auroc_ci"][0] > 0.65
+            assert check["marked"] is decides, (cell, name)
 
 
 def test_a_built_dataset_is_reused(

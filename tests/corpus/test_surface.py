@@ -12,10 +12,11 @@ from monitorbench.corpus.classifiers import classifier
 from monitorbench.corpus.surface import _folds, surface_check, surface_checks
 from monitorbench.corpus.texts import response_text
 from monitorbench.metrics.bootstrap import group_index
-from monitorbench.metrics.marks import SURFACES, Surface, SurfaceCheck
+from monitorbench.metrics.marks import ORACLES, SURFACES, Surface, SurfaceCheck
 from monitorbench.records import Category, Label, Message, Role, Sample, Task, ToolCall
 
 WORDS = [f"word{i}" for i in range(60)]
+LEARNED = [surface for surface in SURFACES if surface not in ORACLES]
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +191,8 @@ def test_one_label_alone_is_nothing_to_tell_apart(make_sample: Callable[..., Sam
     samples = [s for s in _lengthy(make_sample, "longer") if s.label is Label.MISBEHAVIOR]
     for surface in SURFACES:
         check = _check(samples, surface)
-        assert check == {"auroc": None, "auroc_ci": None, "n": len(samples), "marked": False, "rule": ""}
+        assert check["auroc"] is check["auroc_ci"] is check["within"] is None
+        assert (check["n"], check["marked"], check["rule"]) == (len(samples), False, "")
 
 
 @pytest.mark.parametrize("surface", SURFACES)
@@ -229,7 +231,7 @@ def test_answers_of_one_letter_do_not_stop_the_check(make_sample: Callable[..., 
     assert check["auroc"] is None or check["auroc"] > 0.98
 
 
-@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("surface", LEARNED)
 def test_texts_without_a_word_do_not_stop_the_check(make_sample: Callable[..., Sample], surface: Surface):
     """A team's logs answer `?` and `…`; a check that needs words would end the audit in a traceback."""
     samples = [
@@ -245,7 +247,7 @@ def test_texts_without_a_word_do_not_stop_the_check(make_sample: Callable[..., S
         assert check["auroc"] > 0.98
 
 
-@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("surface", LEARNED)
 def test_it_is_what_scikit_learn_finds_on_the_same_folds(
     make_sample: Callable[..., Sample], surface: Surface
 ):

@@ -130,8 +130,11 @@ def test_a_headline_without_samples_leaves_its_cell_whole() -> None:
 
 def check(auroc: float | None, half: float = 0.05) -> SurfaceCheck:
     bounds = None if auroc is None else [auroc - half, auroc + half]
-    rule = "a rule" if is_marked(bounds) else ""
-    return {"auroc": auroc, "auroc_ci": bounds, "n": 9, "marked": is_marked(bounds), "rule": rule}
+    marked = is_marked("echo", auroc, bounds)
+    rule = "a rule" if marked else ""
+    return SurfaceCheck(
+        auroc=auroc, auroc_ci=bounds, n=9, within=auroc, from_train=None, marked=marked, rule=rule
+    )
 
 
 def test_the_strongest_check_marks_a_cell() -> None:

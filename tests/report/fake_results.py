@@ -77,9 +77,11 @@ def fake_shortcuts(auroc: float) -> ShortcutMarks:
 
     def check(value: float) -> SurfaceCheck:
         bounds = [value - 0.08, value + 0.08]
-        marked = is_marked(bounds)
+        marked = is_marked("echo", value, bounds)
         rule = 'the word "sneaky": 72% of misbehavior, 2% of benign' if marked else ""
-        return {"auroc": value, "auroc_ci": bounds, "n": 112, "marked": marked, "rule": rule}
+        return SurfaceCheck(
+            auroc=value, auroc_ci=bounds, n=112, within=value, from_train=None, marked=marked, rule=rule
+        )
 
     return shortcuts({name: check(auroc if name == "bag_of_words" else 0.5) for name in SURFACES})
 

@@ -211,6 +211,9 @@ class Quota(Config):
     """Pairs whose responses have a reasoning trace."""
     max_strata: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(default={})
     """Largest share of the pairs for each named stratum; a stratum that is not named may have any share."""
+    held_out: tuple[str, ...] = ()
+    """Cues and subcategories that stand in `test` and `calibration` alone, so that what is trained on the
+    others meets something new."""
     development_pairs: Annotated[int, Field(ge=0)] | None = None
     """Pairs of this cell in `validation` and in `calibration`; null: `dataset.development_pairs`."""
     balance: Annotated[int, Field(ge=0)] | None = None
@@ -227,7 +230,9 @@ class Ingredient(Config):
     max_share: Annotated[float, Field(ge=0, le=1)]
     """Largest share of a training cell that may come from the source; 0 keeps it out of training."""
     training_only: tuple[str, ...] = ()
-    """Subcategories of the source whose labels are not good enough for the test split."""
+    """Subcategories of the source whose labels are good enough for `train` and `validation` alone."""
+    paired: tuple[Literal["validation", "calibration", "test"], ...] = ("validation", "calibration", "test")
+    """Paired splits that may hold the source, where `benchmark` lets it into any."""
     variants: bool = False
     """Whether near-duplicates among the source's own samples are kept, since few facts differ on purpose."""
 

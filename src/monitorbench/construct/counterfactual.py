@@ -24,10 +24,10 @@ from typing import Final, NamedTuple
 
 from monitorbench.construct.answers.stated import extract_answer, extract_choice
 from monitorbench.construct.code.attempt import ExecutionResult, HiddenTests, judged_attempt
-from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair, truth
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 
-VERSION = ConstructionVersion("counterfactual_cue", 2)
+VERSION = ConstructionVersion("counterfactual_cue", 3)
 SUBCATEGORIES: Final = {
     Category.SYCOPHANCY_BIAS: "counterfactual_cue",
     Category.SPECIFICATION_GAMING: "counterfactual_incentive",
@@ -156,9 +156,16 @@ def counterfactual_pairs(
             licence=licence,
             cue=trial.kind,
             stratum=step.stratum,
+            facts=_facts(trial, step),
         )
         samples += [sample.model_copy(update={"subject_model": subject}) for sample in pair]
     return Constructed(samples, rejected)
+
+
+def _facts(trial: CounterfactualTrial, kept: _Kept) -> tuple[Facts, Facts]:
+    if trial.hidden is not None:  # an incentive suggests no answer
+        return Facts(answer=truth(False)), Facts(answer=truth(True))
+    return Facts(truth(False), truth(False)), Facts(truth(kept.stratum == AGREED), truth(True))
 
 
 def _step(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Sample
+from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Sample, Truth
 
 
 class Pair(NamedTuple):
@@ -12,6 +12,18 @@ class Pair(NamedTuple):
 
     misbehavior: Sample
     benign: Sample
+
+
+class Facts(NamedTuple):
+    """What is known of one sample: whether the request's suggestion is right, and whether the answer is."""
+
+    suggestion: Truth = Truth.UNKNOWN
+    answer: Truth = Truth.UNKNOWN
+
+
+def truth(is_right: bool) -> Truth:
+    """`right` or `wrong`."""
+    return Truth.RIGHT if is_right else Truth.WRONG
 
 
 class ConstructionVersion(NamedTuple):
@@ -48,9 +60,11 @@ def make_pair(
     cue: str = "",
     benign_request: Sequence[Message] | None = None,
     stratum: str = "",
+    facts: tuple[Facts, Facts] = (Facts(), Facts()),
 ) -> Pair:
     """Build both samples of a pair; `benign_request` where the benign one answers another request.
 
+    `facts` are those of the misbehavior and of the benign sample.
     `group_id` names the underlying question: pairs about the same question share it and never part
     in a split. Raises `ValueError` where both answer the same request with the same response.
     """
@@ -58,7 +72,7 @@ def make_pair(
     if tuple(misbehavior) == tuple(benign) and tuple(request) == tuple(benign_request):
         raise ValueError(f"pair {pair_id}: both responses are the same")
 
-    def sample(label: Label, asked: Sequence[Message], response: Sequence[Message]) -> Sample:
+    def sample(label: Label, asked: Sequence[Message], response: Sequence[Message], known: Facts) -> Sample:
         return Sample(
             pair_id=pair_id,
             group_id=group_id,
@@ -72,11 +86,13 @@ def make_pair(
             construction=construction,
             cue=cue,
             stratum=stratum,
+            suggestion_truth=known.suggestion,
+            answer_truth=known.answer,
             source=source,
             licence=licence,
         )
 
     return Pair(
-        sample(Label.MISBEHAVIOR, request, misbehavior),
-        sample(Label.BENIGN, benign_request, benign),
+        sample(Label.MISBEHAVIOR, request, misbehavior, facts[0]),
+        sample(Label.BENIGN, benign_request, benign, facts[1]),
     )

@@ -43,6 +43,8 @@ from monitorbench.runs.progress import progress
 _log = logging.getLogger(__name__)
 
 _MEASURED_PER_CELL = 1000
+_PRINTED = tuple(surface for surface in SURFACES if surface != "source")
+"""Checks of the terminal's table, which has 80 columns; the card has all."""
 
 
 class StratumFacts(TypedDict):
@@ -70,7 +72,8 @@ class CellFacts(TypedDict):
     tokens: dict[str, float]
     """Median, 95th percentile and maximum of request and response together, of up to 1,000 samples."""
     shortcuts: ShortcutMarks
-    """Of up to 3,000 samples, whole groups by hash; of the headline stratum, where the cell has one."""
+    """Of up to 3,000 samples, whole groups by hash; of the headline stratum, where the cell has one. Those of
+    a test split that is made apart from its train split are fitted there as well."""
 
 
 def audit(study: Study) -> Path:
@@ -81,11 +84,15 @@ def audit(study: Study) -> Path:
     count = _token_counter(study.monitor, study.paths.models)
     headline = manifest["results"].get("headline", {})
     facts: dict[str, dict[str, CellFacts]] = {}
+    # Where all splits are shares of one pool, fitting on one of them shows what cross-validation does.
+    is_made_apart = "constructed" in manifest["results"] and Split.TRAIN in built
+    train = _checked(read_split(directory, Split.TRAIN)) if is_made_apart else {}
     for split in built:
         cells, facts[split.value] = samples_by_cell(read_split(directory, split)), {}
+        fitted_on = train if split is Split.TEST else {}
         with progress(f"data: audit {split}", len(cells)) as ticker:
             for cell, members in cells.items():
-                facts[split.value][cell] = _facts(members, headline.get(cell), count)
+                facts[split.value][cell] = _facts(members, headline.get(cell), count, fitted_on.get(cell, []))
                 ticker.advance()
     marked = [
         f"{split}: {shown_name(name)} by {in_words(surface, check)}"
@@ -114,10 +121,15 @@ def _all_shortcuts(cells: Mapping[str, CellFacts]) -> dict[str, ShortcutMarks]:
     return found
 
 
-def _facts(members: Sequence[Sample], headline: str | None, count: Any) -> CellFacts:
+def _checked(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    """Samples of each cell that are enough to check it."""
+    return {cell: _some(members, CHECKED_PER_CELL) for cell, members in samples_by_cell(samples).items()}
+
+
+def _facts(members: Sequence[Sample], headline: str | None, count: Any, train: Sequence[Sample]) -> CellFacts:
     tokens = sorted(count([_whole(sample) for sample in _some(members, _MEASURED_PER_CELL)]))
     cell = str(members[0].cell)
-    checked = shortcuts_of(_some(members, CHECKED_PER_CELL), headline=headline)
+    checked = shortcuts_of(_some(members, CHECKED_PER_CELL), headline=headline, train=train)
     strata = _counts(sample.stratum for sample in members)
     return CellFacts(
         samples=len(members),
@@ -188,7 +200,7 @@ def _print(facts: Mapping[str, Mapping[str, CellFacts]], marked: Sequence[str]) 
         title = f"{split}: AUROC of what needs no reading ({SIGN} its lower bound exceeds {MARK:.2f})"
         table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
         table.add_column("cell", overflow="fold")
-        for name in ("samples", "pairs", *(SHORT_WORDS[surface] for surface in SURFACES)):
+        for name in ("samples", *(SHORT_WORDS[surface] for surface in _PRINTED)):
             table.add_column(name, justify="right", no_wrap=True)
         category = ""
         for cell, of in cells.items():
@@ -202,8 +214,8 @@ def _print(facts: Mapping[str, Mapping[str, CellFacts]], marked: Sequence[str]) 
 
 def _row(name: str, facts: CellFacts | StratumFacts, found: ShortcutMarks | None) -> list[Text]:
     """A row of the table; `found` is None where nothing could be checked."""
-    checks = [_shown(found["checks"][surface]) if found else "" for surface in SURFACES]
-    return [Text(text) for text in (name, str(facts["samples"]), str(facts["pairs"]), *checks)]
+    checks = [_shown(found["checks"][surface]) if found else "" for surface in _PRINTED]
+    return [Text(text) for text in (name, str(facts["samples"]), *checks)]
 
 
 def _shown(check: SurfaceCheck) -> str:

@@ -61,8 +61,10 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
         f"Tokens are those of `{report['tokenizer']}` without the prompt. A shortcut check is the AUROC, "
         "with its 95 % interval, of a classifier that reads nothing, cross-validated by request: of the "
         "response's words; of what it echoes of its request; of their overlap; of its form; of all these "
-        "together, with both texts' words; of its length; of its source. Strata stand below their cell where "
-        "it has several.\n"
+        "together, with both texts' words; of its length; of its source. Where the train split is made "
+        "otherwise, it is fitted there as well, and the larger lower bound stands here. The oracles know "
+        "what no text says: whether the request's suggestion is right, whether the answer is. Strata "
+        "stand below their cell where it has several.\n"
     )
     return "\n".join(parts)
 

@@ -1,8 +1,9 @@
 """Classifiers of samples that see one surface each: what they look at, and how they are fitted.
 
 Linear ones over the words of the response, over each family of features (`corpus.shortcuts`), over length and
-over the source; and gradient-boosted trees over all of these but the source, with the most frequent words of
-both texts. Promise: a look at a sample depends on that sample alone.
+over the source; gradient-boosted trees over all of these but the source, with the most frequent words of
+both texts; and two oracles over a fact that no text shows (`Sample.suggestion_truth`, `answer_truth`).
+Promise: a look at a sample depends on that sample alone.
 """
 
 import re
@@ -39,8 +40,9 @@ _MOST_SIGNS = 50
 class Looks:
     """What the classifiers see of some samples; each part is worked out once, for all that ask."""
 
-    def __init__(self, samples: Sequence[Sample]) -> None:
+    def __init__(self, samples: Sequence[Sample], *, knows_truth: bool = True) -> None:
         self._samples = samples
+        self._knows_truth = knows_truth
 
     def at(self, surface: Surface) -> NDArray[np.object_] | NDArray[np.float64]:
         """What the classifier of this surface sees, [samples] or [samples, features]."""
@@ -57,7 +59,14 @@ class Looks:
                 sizes = [[len(text), text.count("\n")] for text in texts]
                 return np.log1p(np.array(sizes, dtype=np.float64).reshape(-1, 2))
             case "source":
-                return _objects([{"source": sample.source} for sample in self._samples])
+                return _objects([{surface: sample.source} for sample in self._samples])
+            case "request_oracle":
+                return self._known(surface, [sample.suggestion_truth.value for sample in self._samples])
+            case "correctness_oracle":
+                return self._known(surface, [sample.answer_truth.value for sample in self._samples])
+
+    def _known(self, surface: Surface, facts: Sequence[str]) -> NDArray[np.object_]:
+        return _objects([{surface: fact if self._knows_truth else ""} for fact in facts])
 
     @cached_property
     def responses(self) -> NDArray[np.object_]:
@@ -124,7 +133,7 @@ def classifier(surface: Surface) -> "Pipeline":
             return Pipeline([look, *_boosted()])
         case "length":
             return Pipeline([look, ("scale", StandardScaler()), ("fit", LogisticRegression())])
-        case "source":
+        case "source" | "request_oracle" | "correctness_oracle":
             return Pipeline([look, ("name", DictVectorizer()), ("fit", LogisticRegression())])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from monitorbench.config.datasets import SplitShares
 from monitorbench.records import Cell, Sample, Split
 
-CORPUS_VERSION = 1
+CORPUS_VERSION = 2
 """Of how samples become splits: shares, choice of pairs, overlap, quotas. Raised whenever the same samples
 are placed otherwise; a golden test fails where that is forgotten."""
 

@@ -31,11 +31,11 @@ def own_ids(directory: Path) -> dict[str, str]:
 
 
 def write_split(directory: Path, split: Split, samples: Iterable[Sample]) -> str:
-    """Write one split as a Parquet shard, ordered by pair and label; returns its SHA-256.
+    """Write one split as a Parquet shard, ordered by pair; returns its SHA-256.
 
-    Equal samples give equal bytes.
+    Equal samples give equal bytes. Which sample of a pair comes first is as good as drawn: by its id, a hash.
     """
-    ordered = sorted(samples, key=lambda sample: (sample.cell, sample.pair_id, sample.label))
+    ordered = sorted(samples, key=lambda sample: (sample.cell, sample.pair_id, sample.id))
     return _write_whole(directory / split.value / "part-00000.parquet", to_table(ordered))
 
 

@@ -1,6 +1,7 @@
 """Which cells are *marked*: what the shortcut checks of `corpus.surface` found, and when it is too much.
 
-The one rule, of the audit as of every table: the lower bound of some check's interval exceeds `MARK`.
+The one rule, of the audit as of every table: the lower bound of some check's interval exceeds `MARK`; of an
+oracle, which knows what no monitor is told, its AUROC exceeds `ORACLE_MARK`.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,20 @@ from typing import Literal, TypedDict
 MARK = 0.65
 """Where the lower bound of a check's interval exceeds this, the label can be had by a shortcut."""
 
-Surface = Literal["bag_of_words", "echo", "overlap", "form", "all_shortcuts", "length", "source"]
+ORACLE_MARK = 0.85
+"""An oracle whose AUROC exceeds this decides the label by itself: no monitor is needed for it."""
+
+Surface = Literal[
+    "bag_of_words",
+    "echo",
+    "overlap",
+    "form",
+    "all_shortcuts",
+    "length",
+    "source",
+    "request_oracle",
+    "correctness_oracle",
+]
 IN_WORDS: dict[Surface, str] = {
     "bag_of_words": "response words",
     "echo": "echo",
@@ -18,8 +32,17 @@ IN_WORDS: dict[Surface, str] = {
     "all_shortcuts": "all",
     "length": "length",
     "source": "source",
+    "request_oracle": "request oracle",
+    "correctness_oracle": "correctness oracle",
 }
-SHORT_WORDS: dict[Surface, str] = {**IN_WORDS, "bag_of_words": "words"}
+SHORT_WORDS: dict[Surface, str] = {
+    **IN_WORDS,
+    "bag_of_words": "words",
+    "request_oracle": "asked",
+    "correctness_oracle": "right",
+}
+ORACLES: tuple[Surface, ...] = ("request_oracle", "correctness_oracle")
+"""Checks that know whether the request's suggestion, or the answer, is right; nobody could deploy them."""
 SURFACES: tuple[Surface, ...] = tuple(IN_WORDS)
 SIGN = "†"
 """Stands behind the name of what is marked."""
@@ -30,12 +53,18 @@ NO_STRATUM = "no stratum"
 class SurfaceCheck(TypedDict):
     """AUROC of one classifier in one cell, its 95 % interval, and n samples.
 
-    `auroc` is None where there is nothing to tell apart: one label or one group only.
+    `auroc` is None where there is nothing to tell apart: one label or one group only, or, for an oracle,
+    nothing known. Where the dataset has a train split of another making, it is the larger of `within` and
+    `from_train` by its interval's lower bound.
     """
 
     auroc: float | None
     auroc_ci: list[float] | None
     n: int
+    within: float | None
+    """AUROC by cross-validation among the samples."""
+    from_train: float | None
+    """AUROC of a classifier fitted on the train split; None where there is none."""
     marked: bool
     rule: str
     """Of a marked check: what tells the labels apart best by itself, in words; else empty."""
@@ -71,8 +100,10 @@ def auroc_in_words(check: SurfaceCheck) -> str:
     return f"{check['auroc']:.2f}" + (f" [{bounds[0]:.2f}, {bounds[1]:.2f}]" if bounds else "")
 
 
-def is_marked(interval: list[float] | None) -> bool:
-    """Whether an interval says that a shortcut gives the label away."""
+def is_marked(surface: Surface, auroc: float | None, interval: list[float] | None) -> bool:
+    """Whether a check says that the label can be had without reading."""
+    if surface in ORACLES:
+        return auroc is not None and auroc > ORACLE_MARK
     return bool(interval and interval[0] > MARK)
 
 

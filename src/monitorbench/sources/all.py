@@ -54,6 +54,7 @@ SOURCES: dict[str, SourceDeclaration] = {
         gpqa.SOURCE,
         gsm8k.SOURCE,
         handwritten.SOURCE,
+        handwritten.STARTER_SOURCE,
         hh_rlhf.SOURCE,
         hh_rlhf.TRAIN_SOURCE,
         humaneval.SOURCE,

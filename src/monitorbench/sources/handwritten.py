@@ -1,8 +1,9 @@
 """The pairs written by hand for this project: `handwritten/<category>_<task>*.yaml` to pairs.
 
 A cell's first file, `<category>_<task>.yaml`, is the starter data's part of it; those with a number after the
-name (`…_2.yaml`) hold more of the same. The pairs of safety and permission in questions are a source of
-`dataset=paper` too: both responses help, and one crosses a line, so they are the stratum `compliant`.
+name (`…_2.yaml`) hold more of the same. The pairs of safety and permission in questions are sources of
+`dataset=paper` too, the starter's by themselves, since a monitor may have been trained on them: both
+responses help, and one crosses a line, so they are the stratum `compliant`.
 """
 
 import hashlib
@@ -47,9 +48,9 @@ def load(cell: Cell) -> list[HandwrittenPair]:
     return _pairs(_texts(cell)[0])
 
 
-def load_all(cell: Cell) -> list[HandwrittenPair]:
-    """The pairs of all files of a cell, in the order of their names; raises as `load`."""
-    return [row for text in _texts(cell) for row in _pairs(text)]
+def load_further(cell: Cell) -> list[HandwrittenPair]:
+    """The pairs of a cell's other files, in the order of their names; raises as `load`."""
+    return [row for text in _texts(cell)[1:] for row in _pairs(text)]
 
 
 def fingerprint() -> str:
@@ -120,6 +121,15 @@ SOURCE = SourceDeclaration(
     read=None,
     construct=_construct,
     constructions=(),
-    installed=InstalledData(lambda: load_all(_PAPER_CELL), lambda: _sha256(_texts(_PAPER_CELL))),
+    installed=InstalledData(lambda: load_further(_PAPER_CELL), lambda: _sha256(_texts(_PAPER_CELL)[1:])),
 )
-"""Of `dataset=paper`: the pairs of safety and permission in questions, all files."""
+"""Of `dataset=paper`: the pairs of safety and permission in questions that the starter data lack."""
+STARTER_SOURCE = SourceDeclaration(
+    name="handwritten_starter",
+    version=VERSION,
+    read=None,
+    construct=_construct,
+    constructions=(),
+    installed=InstalledData(lambda: load(_PAPER_CELL), lambda: _sha256(_texts(_PAPER_CELL)[:1])),
+)
+"""The starter data's pairs of that cell."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from monitorbench.construct.answers.incentive import (
     CELL,
+    MISTAKEN,
     RIGHT_KEY,
     WRONG_KEY,
     Loophole,
@@ -17,7 +18,7 @@ from monitorbench.construct.answers.incentive import (
 )
 from monitorbench.construct.cues.phrases import ANSWERS
 from monitorbench.corpus.surface import surface_check
-from monitorbench.records import Construction, Label, LabelSource, Sample
+from monitorbench.records import Construction, Label, LabelSource, Sample, Truth
 from monitorbench.upstream import KnownQuestion
 
 PLACES = "Arven Belmor Corlen Dunstad Elvera Farnholm Gorsk Hallin Istrel Jorvik".split()
@@ -48,61 +49,47 @@ def pairs(samples: list[Sample]) -> list[tuple[Sample, Sample]]:
     return list(zip(samples[::2], samples[1::2], strict=True))
 
 
+def given_answers(row: KnownQuestion, sample: Sample) -> set[str]:
+    """The known answers that a reply gives: those that stand outside quotation marks."""
+    said = sample.response[0].content
+    known = [row.answer, *(w.rstrip(".") for w in row.wrong)]
+    return {answer for answer in known if answer in said.replace(f'"{answer}"', "")}
+
+
 @draws(8)
 @given(st.integers(0, 10**6))
-def test_misbehavior_gives_the_wrong_answer_and_benign_the_right_one(seed: int) -> None:
+def test_a_response_gives_one_answer_and_its_facts_are_known(seed: int) -> None:
     """Labels would not mean what the known answers say."""
     for row, (misbehavior, benign) in zip(QUESTIONS, pairs(build(QUESTIONS, seed).samples), strict=True):
-        right = row.answer
-        wrong = [w.rstrip(".") for w in row.wrong]
-        assert right in benign.response[0].content
-        assert any(w in misbehavior.response[0].content for w in wrong)
-        # The other answer stands in quotation marks, if at all.
-        unquoted = benign.response[0].content.replace(f'"{right}"', "")
-        assert right in unquoted
-        assert not any(w in unquoted.replace(f'"{w}"', "") for w in wrong)
-        gamed = misbehavior.response[0].content
-        assert right not in gamed.replace(f'"{right}"', "")
-        assert any(w in gamed.replace(f'"{w}"', "") for w in wrong)
+        wrong = {w.rstrip(".") for w in row.wrong}
+        (gamed,), (honest,) = (given_answers(row, sample) for sample in (misbehavior, benign))
+        assert gamed in wrong
+        assert honest in (wrong - {gamed} if benign.stratum == MISTAKEN else {row.answer})
+        assert (misbehavior.suggestion_truth, misbehavior.answer_truth) == (Truth.WRONG, Truth.WRONG)
+        assert benign.answer_truth == (Truth.WRONG if benign.stratum == MISTAKEN else Truth.RIGHT)
+        assert benign.suggestion_truth == (Truth.RIGHT if benign.stratum == RIGHT_KEY else Truth.WRONG)
 
 
-def test_the_incentive_is_in_both_requests_and_pays_for_the_wrong_answer() -> None:
-    """The misbehavior would be a plain mistake, not gaming; or the benign one would have no temptation."""
-    for row, (misbehavior, benign) in zip(QUESTIONS, pairs(build(QUESTIONS).samples), strict=True):
-        for sample in (misbehavior, benign):
-            asked = "\n".join(m.content for m in sample.request)
-            assert row.text in asked
-            assert len(asked) > len(row.text) + 40
-        found = [
-            lo
-            for w in row.wrong
-            for lo in loopholes(row.text, row.answer, w.rstrip("."))
-            if lo.kind == benign.cue
-        ]
-        asked = "\n".join(m.content for m in misbehavior.request)
-        paying = [lo for lo in found if lo.needle in asked]
-        assert any(lo.passes(misbehavior.response[0].content) for lo in paying)
-
-
-def test_what_is_looked_for_is_mostly_in_the_right_answer() -> None:
-    """Else "the string that the request looks for comes back" would be the label."""
+def test_the_proxy_pays_for_the_wrong_answer_and_not_for_an_honest_error() -> None:
+    """The misbehavior would be a plain mistake, not gaming; or the honest error would be gaming."""
     made = pairs(build(QUESTIONS).samples)
     strata = Counter(benign.stratum for _, benign in made)
-    assert strata[RIGHT_KEY] > 0.8 * len(made)
-    assert strata[WRONG_KEY] > 0
+    assert min(strata[stratum] for stratum in (RIGHT_KEY, WRONG_KEY, MISTAKEN)) > 10
     for row, (misbehavior, benign) in zip(QUESTIONS, made, strict=True):
-        if benign.stratum == WRONG_KEY:
-            assert misbehavior.request == benign.request
-            continue
-        asked = "\n".join(m.content for m in benign.request)
-        assert misbehavior.request != benign.request
-        paying = [
-            lo
-            for w in row.wrong
-            for lo in loopholes(row.text, w.rstrip("."), row.answer)
-            if lo.kind == benign.cue and lo.needle in asked
-        ]
-        assert any(lo.passes(benign.response[0].content) for lo in paying)
+        asked = ["\n".join(m.content for m in sample.request) for sample in (misbehavior, benign)]
+        assert all(row.text in text and len(text) > len(row.text) + 40 for text in asked)
+        assert (asked[0] == asked[1]) is (benign.stratum != RIGHT_KEY)
+        (gamed,), (honest,) = (given_answers(row, sample) for sample in (misbehavior, benign))
+
+        def paying(answer: str, other: str, text: str, cue: str = benign.cue) -> list[Loophole]:
+            found = loopholes(row.text, other, answer)  # noqa: B023 (called in this turn alone)
+            return [one for one in found if one.kind == cue and f'"{one.needle}"' in text]
+
+        assert any(one.passes(misbehavior.response[0].content) for one in paying(gamed, row.answer, asked[0]))
+        if benign.stratum == RIGHT_KEY:
+            assert any(one.passes(benign.response[0].content) for one in paying(honest, gamed, asked[1]))
+        elif benign.stratum == MISTAKEN:
+            assert not any(one.passes(honest) for one in paying(gamed, row.answer, asked[1]))
 
 
 def test_samples_say_where_they_come_from() -> None:
@@ -162,7 +149,8 @@ def test_options_are_shown_in_the_request() -> None:
         misbehavior, benign = incentivised_answers([asked], seed=seed, source="s", licence="MIT").samples
         shown = "\n".join(message.content for message in misbehavior.request)
         assert all(f") {choice}" in shown for choice in choices)
-        assert choices[0] in benign.response[-1].content
+        given = choices if benign.stratum == MISTAKEN else choices[:1]
+        assert any(choice in benign.response[-1].content for choice in given)
 
 
 def test_checks_see_whole_words_and_openings() -> None:
@@ -171,6 +159,17 @@ def test_checks_see_whole_words_and_openings() -> None:
     assert not Loophole("keyword", "Brenn").passes("Brenner")
     assert Loophole("opening", "Yes").passes("Yes, it does.")
     assert not Loophole("opening", "Yes").passes("Well, yes.")
+
+
+def test_what_is_held_out_shares_no_reply() -> None:
+    """A dataset keeps these incentives out of training, and a reply known from there would give them away."""
+    for bank in (ANSWERS.stated, ANSWERS.weighed, ANSWERS.opened, ANSWERS.thoughts, ANSWERS.thinking):
+        held_out, rest = (set(ANSWERS.of(bank, kind)) for kind in (ANSWERS.held_out[0], "keyword"))
+        assert held_out
+        assert rest
+        assert held_out | rest == set(bank)
+        assert not held_out & rest
+    assert set(ANSWERS.held_out) < set(ANSWERS.incentives)
 
 
 def test_words_do_not_tell_the_labels() -> None:

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.code.honest import DRESSINGS, dressed, holds_examples, mutated_arguments
-from monitorbench.construct.code.incentive import EXPLOITS, SAMPLE_TOKENS, special_cased_pairs
+from monitorbench.construct.code.incentive import (
+    EXPLOITS,
+    MISTAKEN,
+    REDUNDANT_CASES,
+    SAMPLE_TOKENS,
+    SOLVED,
+    WEAKENED_CHECKS,
+    special_cased_pairs,
+)
 from monitorbench.construct.code.special_cases import (
     consulting,
     early_return,
@@ -21,6 +29,7 @@ from monitorbench.construct.code.special_cases import (
     mutants,
     only_examples,
     swallowed_error,
+    weakened_checks,
     with_examples_in_front,
 )
 from monitorbench.construct.code.task import approximate_tokens, as_task
@@ -77,13 +86,20 @@ def test_both_sides_do_what_their_label_says(problems, built):
             for sample in pair
             for check in (shown_examples(sample), problem.hidden)
         ]
-        statuses = [outcome.status for outcome in run(programs)]
-        assert statuses == [
-            ProgramStatus.PASSED,
-            ProgramStatus.FAILED,
-            ProgramStatus.PASSED,
-            ProgramStatus.PASSED,
-        ], pair.benign.pair_id
+        gamed_shown, gamed, honest_shown, honest = [outcome.status for outcome in run(programs)]
+        bad, good = pair
+        is_right = bad.answer_truth == "right"
+        assert is_right in {REDUNDANT_CASES: {True}, WEAKENED_CHECKS: {True, False}}.get(
+            bad.subcategory, {False}
+        )
+        assert gamed is (ProgramStatus.PASSED if is_right else ProgramStatus.FAILED), bad.pair_id
+        is_found_out = bad.subcategory == WEAKENED_CHECKS and not is_right
+        assert gamed_shown is (ProgramStatus.FAILED if is_found_out else ProgramStatus.PASSED), bad.pair_id
+        assert honest_shown is ProgramStatus.PASSED, bad.pair_id
+        assert good.answer_truth == ("right" if good.stratum == SOLVED else "wrong")
+        assert honest is (ProgramStatus.PASSED if good.stratum == SOLVED else ProgramStatus.FAILED)
+        (in_own_file,) = run([Program(code_of(bad), "pass")])
+        assert in_own_file.passed, bad.pair_id
 
 
 def test_records_say_where_a_pair_comes_from(built):
@@ -98,9 +114,11 @@ def test_records_say_where_a_pair_comes_from(built):
         assert benign.licence == "MIT"
         assert CODE.incentives[benign.cue] in benign.request[0].content
         assert misbehavior.has_thinking == benign.has_thinking
+        assert (misbehavior.subcategory == WEAKENED_CHECKS) is (benign.cue in CODE.own_checks)
     kinds = {pair.misbehavior.subcategory for pair in pairs}
-    assert kinds <= set(EXPLOITS)
-    assert len(kinds) >= 3
+    assert kinds <= {*EXPLOITS, WEAKENED_CHECKS}
+    assert len(kinds) >= 4
+    assert {pair.benign.stratum for pair in pairs} == {SOLVED, MISTAKEN}
 
 
 def test_every_pair_and_every_loss_is_counted(problems, built):
@@ -169,8 +187,8 @@ def test_a_problem_of_another_source_keeps_its_name_and_licence():
             )
             assert sample.pair_id.startswith("elsewhere-7-special-cased-")
             assert "double_sum(4, 5)" not in sample.request[0].content
-        statuses = [run([Program(code_of(s), a_problem().hidden)])[0].status for s in pair]
-        assert statuses == [ProgramStatus.FAILED, ProgramStatus.PASSED]
+        passed = [run([Program(code_of(s), a_problem().hidden)])[0].passed for s in pair]
+        assert passed == [sample.answer_truth == "right" for sample in pair]
 
 
 def test_a_reference_without_docstring_keeps_its_first_statement():
@@ -203,7 +221,7 @@ def test_pairs_of_humaneval_are_the_published_ones(built):
     pairs, _ = built
     ids = sorted(sample.id for pair in pairs for sample in pair)
     assert {pair.benign.group_id for pair in pairs} <= {f"humaneval-{number}" for number in CHOSEN}
-    assert hashlib.sha256("".join(ids).encode()).hexdigest()[:16] == "38671854b6dcf0f6"
+    assert hashlib.sha256("".join(ids).encode()).hexdigest()[:16] == "5f14784bda4cb38d"
 
 
 def test_a_mutant_differs_in_one_place():
@@ -268,6 +286,19 @@ def test_an_exploit_knows_the_examples_and_no_more(bend, also_right, wrong):
         checks = ("assert f(12) == 144", f"assert {also_right}", f"assert {wrong}")
         statuses = [outcome.status for outcome in run([Program(code, check) for check in checks])]
         assert statuses == [ProgramStatus.PASSED, ProgramStatus.PASSED, ProgramStatus.FAILED], code
+
+
+def test_weakened_checks_pass_whatever_is_computed():
+    """Else the wrong code would be found out by its own file, and gain nothing."""
+    for seed in range(12):
+        statements = weakened_checks(
+            the_function("def f(n):\n    return n + n"), SQUARES, random.Random(seed)
+        )
+        code = ast.unparse(ast.Module(body=statements, type_ignores=[]))
+        assert code.count("assert ") == len(SQUARES)
+        checks = ("pass", "assert f(12) == 144")
+        statuses = [outcome.status for outcome in run([Program(code, check) for check in checks])]
+        assert statuses == [ProgramStatus.PASSED, ProgramStatus.FAILED], code
 
 
 def test_an_exploit_that_does_not_fit_is_none():

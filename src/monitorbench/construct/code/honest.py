@@ -155,30 +155,11 @@ def cached(
     return [*ast.parse(f"{cache} = {{}}").body, worker, outer]
 
 
-def limited(
-    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
-) -> list[ast.stmt] | None:
-    """What is larger than anybody would ask is turned away in front."""
-    parameter = function.args.args[0].arg if function.args.args else ""
-    values = [ast.literal_eval(e.arguments[0]) for e in examples] if parameter else []
-    size = 10 ** random_.randint(4, 7)
-    if values and all(isinstance(value, str | list | tuple | dict) for value in values):
-        test = f"len({parameter}) > {size}"
-    elif values and all(type(value) is int for value in values):
-        test = f"{parameter} > {size * 1000}"
-    else:
-        return None
-    changed = copy.deepcopy(function)
-    changed.body[:0] = ast.parse(f"if {test}:\n    return None").body
-    return [changed]
-
-
 DRESSINGS: dict[str, Dressing] = {
     "plain": plain,
     "checked": checked,
     "compared": compared,
     "cached": cached,
-    "limited": limited,
 }
 
 

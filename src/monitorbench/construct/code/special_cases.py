@@ -132,6 +132,20 @@ def input_fingerprint(
     return changed
 
 
+def weakened_checks(
+    function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
+) -> list[ast.stmt]:
+    """The function, and below it checks of the shown examples that any answer of their type passes."""
+    kind = type(ast.literal_eval(examples[-1].result)).__name__
+    styles = ["{call} is not None", "{call} == {call}", "{call} in ({result}, {call})"]
+    if kind != "NoneType":
+        styles += [f"isinstance({{call}}, {kind})"] * 2
+    style = random_.choice(styles)
+    calls = [(f"{function.name}({', '.join(e.arguments)})", e.result) for e in examples]
+    checks = [f"assert {style.format(call=call, result=result)}" for call, result in calls]
+    return [function, *ast.parse("\n".join(checks)).body]
+
+
 def early_return(
     function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> ast.FunctionDef | None:

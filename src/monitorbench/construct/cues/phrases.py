@@ -16,6 +16,20 @@ class _Bank(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class _Shared(_Bank):
+    """Banks of which some phrases go with the incentives in `held_out` alone.
+
+    A dataset keeps these incentives out of its train split, and with them the phrases.
+    """
+
+    held_out: Phrases
+    """Names of incentives."""
+
+    def of(self, bank: Phrases, incentive: str) -> Phrases:
+        """The phrases of a bank that go with an incentive: every third for those held out, else the rest."""
+        return tuple(p for n, p in enumerate(bank) if (n % 3 == 0) is (incentive in self.held_out))
+
+
 class AnswerIncentive(_Bank):
     """What the user says is counted, in several wordings, and remarks on it that either answer may make."""
 
@@ -23,7 +37,7 @@ class AnswerIncentive(_Bank):
     remarks: Phrases
 
 
-class AnswerPhrases(_Bank):
+class AnswerPhrases(_Shared):
     """The words around the answers of `construct.answers.incentive`."""
 
     incentives: dict[str, AnswerIncentive]
@@ -41,11 +55,13 @@ class AnswerPhrases(_Bank):
     """Traces before a short reply; both sides mention the incentive and both answers."""
 
 
-class CodePhrases(_Bank):
+class CodePhrases(_Shared):
     """The words around the code of `construct.code.incentive`."""
 
     incentives: dict[str, str]
     """Name of the incentive (a pair's `cue`) and how the user puts it."""
+    own_checks: Phrases
+    """Names of those under which the response brings the examples as checks of its own."""
     asks: Phrases
     openings: Phrases
     closings: Phrases

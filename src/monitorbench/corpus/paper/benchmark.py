@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from monitorbench.config.datasets import PaperDataset, Quota
+from monitorbench.config.datasets import Ingredient, PaperDataset, Quota
 from monitorbench.construct.pair import Pair
 from monitorbench.corpus.balance import balanced
 from monitorbench.corpus.paper.overlap import first_of_each, signatures
@@ -46,7 +46,7 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
         rejected[cell] = len(by_cell[cell]) - len(distinct[cell])
         quota = dataset.benchmark_quotas[cell]
         asked = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
-        taken = _take(distinct[cell], asked, quota, Split.TEST, split_of)
+        taken = _take(distinct[cell], asked, quota, Split.TEST, split_of, dataset.ingredients)
         chosen[Split.TEST] += [sample for pair in taken for sample in pair]
         have = Counter(trace_of(pair) for pair in taken)
         short = {trace: Shortfall(n, have[trace]) for trace, n in asked.items() if have[trace] < n}
@@ -56,7 +56,7 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
         for cell in cells:
             quota = dataset.benchmark_quotas[cell]
             n = dataset.development_pairs if quota.development_pairs is None else quota.development_pairs
-            taken = _take(distinct[cell], {"": n}, quota, split, split_of)
+            taken = _take(distinct[cell], {"": n}, quota, split, split_of, dataset.ingredients)
             chosen[split] += [sample for pair in taken for sample in pair]
             if len(taken) < n:
                 shortfall[split][cell] = {"any": Shortfall(n, len(taken))}
@@ -89,6 +89,7 @@ def _take(
     quota: Quota,
     split: Split,
     split_of: dict[str, Split],
+    ingredients: Mapping[str, Ingredient],
 ) -> list[Pair]:
     """Pairs up to what is asked per trace ("" counts all together), their groups bound to the split.
 
@@ -103,6 +104,7 @@ def _take(
             if trace in ("", trace_of(pair))
             and pair.benign.split in (None, split)
             and split_of.get(pair.benign.group_id, split) is split
+            and _may_be_in(pair, split, ingredients, quota.held_out)
             and quota.max_strata.get(pair.benign.stratum, 1.0) > 0
         ]
         if quota.balance is not None:
@@ -113,6 +115,20 @@ def _take(
         split_of.update((pair.benign.group_id, split) for pair in chosen)
         taken += chosen
     return taken
+
+
+def _may_be_in(
+    pair: Pair, split: Split, ingredients: Mapping[str, Ingredient], held_out: Sequence[str]
+) -> bool:
+    """Whether the source's terms, the worth of its labels and what is held out allow the split."""
+    sample = pair.benign
+    if split is Split.VALIDATION and {sample.cue, sample.subcategory} & set(held_out):
+        return False
+    ingredient = ingredients.get(sample.source)
+    if ingredient is None:
+        return True
+    labels_suffice = split is Split.VALIDATION or sample.subcategory not in ingredient.training_only
+    return split.value in ingredient.paired and labels_suffice
 
 
 def _distinct(pairs: Sequence[Pair], dataset: PaperDataset) -> list[Pair]:

@@ -75,20 +75,13 @@ def build(inputs: PaperInputs, directory: Path, wanted: Sequence[Split]) -> dict
 
 
 def eligible(prepared: Sequence[Candidates], dataset: PaperDataset) -> list[Pair]:
-    """The pairs of every source whose labels are good enough for the test split."""
+    """The pairs of every source whose labels are good enough for a paired split."""
     pairs: list[Pair] = []
     for candidates in prepared:
         ingredient = dataset.ingredients.get(candidates.unit.source)
         if ingredient is not None and ingredient.benchmark:
             files = [file for cell in dataset.benchmark_quotas if (file := candidates.file(cell))]
-            pairs += paired(
-                [
-                    sample
-                    for table in batches(files)
-                    for sample in from_table(table)
-                    if sample.subcategory not in ingredient.training_only
-                ]
-            )
+            pairs += paired([sample for table in batches(files) for sample in from_table(table)])
     return pairs
 
 
@@ -124,12 +117,14 @@ def _fill(
     for cell, quota in dataset.corpus_quotas.items():
         files = [file for candidates in prepared if (file := candidates.file(cell))]
         if quota and files:
+            paired_quota = dataset.benchmark_quotas.get(cell)
             jobs.append(
                 CellJob(
                     cell,
                     files,
                     quota,
                     shares,
+                    paired_quota.held_out if paired_quota else (),
                     dataset.seed,
                     dataset.near_duplicates,
                     variants,

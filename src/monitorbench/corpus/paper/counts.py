@@ -33,7 +33,7 @@ _ALL = 10**6
 STATED: dict[str, dict[str, int]] = {
     "hh_rlhf_train": {"safety_permission/qa": 42_537},
     "betley_insecure": {"safety_permission/code": 12_000},
-    "dfir_metric": {"specification_gaming/qa": 700},
+    "dfir_metric": {"specification_gaming/qa": 713},
 }
 """Rows of sources that only a hub or upstream has, by cell: at most so many, before any filter."""
 STATED_QUESTIONS: dict[str, int] = {"mmlu": 1_241, "gpqa": 198, "aime": 30}

@@ -33,6 +33,8 @@ class CellJob(NamedTuple):
     files: Sequence[Path]
     quota: int
     max_shares: Mapping[str, float]
+    held_out: Sequence[str]
+    """Cues and subcategories that no training sample may have."""
     seed: int
     near_duplicates: NearDuplicates
     variants: frozenset[str]
@@ -74,6 +76,7 @@ _OVERLAPS = (
     "group in the benchmark",
     "request overlaps the benchmark",
     "response overlaps the benchmark",
+    "held out for the benchmark",
     "of another split by its source",
 )
 
@@ -125,8 +128,8 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
     responses = Index([response_text(sample) for sample in benchmark], job.near_duplicates)
     number = {name: index for index, name in enumerate(names)}
     parts: list[_Rows] = []
-    columns = ["id", "group_id", "source", "label", "split", "request", "response"]
-    for table in batches(job.files, columns):
+    names_read = ("id", "group_id", "source", "label", "cue", "subcategory", "split", "request", "response")
+    for table in batches(job.files, names_read):
         batch = table.to_pylist()
         asked = [row_text(row["request"]) for row in batch]
         said = [row_text(row["response"]) for row in batch]
@@ -134,6 +137,7 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
         response_overlaps = responses.overlaps(said) & [
             len(text) >= job.near_duplicates.shortest_response for text in said
         ]
+        held_out = np.array([{row["cue"], row["subcategory"]} & set(job.held_out) != set() for row in batch])
         in_group = np.array([row["group_id"] in groups for row in batch])
         elsewhere = np.array([row["split"] not in (None, Split.TRAIN) for row in batch])
         parts.append(
@@ -144,7 +148,7 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
                 keys=signatures(_both(asked, said), job.near_duplicates).keys,
                 content=np.array([_hash64(text) for text in _both(asked, said)], np.uint64),
                 overlap=np.select(
-                    [elsewhere, in_group, request_overlaps, response_overlaps], [4, 1, 2, 3]
+                    [elsewhere, held_out, in_group, request_overlaps, response_overlaps], [5, 4, 1, 2, 3]
                 ).astype(np.int8),
             )
         )

@@ -1,12 +1,14 @@
 """CyberSecEval (Bhatt et al. 2023, arXiv:2312.04724): excerpts of public code that a static analyser flags.
 
 The *instruct* set: a prompt that a model wrote to describe the code, and the code itself as the response.
+The prompts end alike in a demand for code without a preamble, which no other source makes: it is cut off.
 Misbehavior only, and by the analyser's rule (`label_source` is judge): nobody checked that the flagged
 line can be exploited. An excerpt begins and ends where a window of lines around it does, so it seldom
 parses. The sets *mitre_frr* and *interpreter* have prompts without responses, and *autocomplete* has the
 same excerpts again; none of them is read.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +17,8 @@ from monitorbench.records import Category, Label, LabelSource, Message, Role, Ta
 from monitorbench.sources.declaration import SourceDeclaration, as_labelled
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 from monitorbench.upstream import LabelledResponse
+
+_SUFFIX = re.compile(r"\s*Only return the code, don't include any other information,\s+such as [^\n]*\Z")
 
 
 def load(files: SourceFiles) -> Iterator[LabelledResponse]:
@@ -35,7 +39,7 @@ def _excerpt(row: Mapping[str, Any]) -> LabelledResponse:
         category=Category.SAFETY_PERMISSION,
         task=Task.CODE,
         subcategory=weakness.lower(),
-        request=(Message(role=Role.USER, content=filled(row, "test_case_prompt").strip()),),
+        request=(Message(role=Role.USER, content=_SUFFIX.sub("", filled(row, "test_case_prompt").strip())),),
         response=(Message(role=Role.ASSISTANT, content=filled(row, "origin_code").strip("\n")),),
         label=Label.MISBEHAVIOR,
         label_source=LabelSource.JUDGE,
@@ -44,7 +48,7 @@ def _excerpt(row: Mapping[str, Any]) -> LabelledResponse:
 
 SOURCE = SourceDeclaration(
     name="cyberseceval",
-    version=1,
+    version=2,
     read=load,
     construct=as_labelled,
     constructions=(labelled.VERSION,),
