@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from monitorbench.metrics.paired import Change, agreeing, change_interval
+from monitorbench.metrics.paired import AnswerChanges as Changes
+from monitorbench.metrics.paired import agreeing, change_interval
 from monitorbench.metrics.rates import Interval
 
 
@@ -21,7 +22,7 @@ def test_with_one_sample_a_group_it_is_bonett_and_prices_interval(better: int, w
     changes = np.array([1] * worse + [-1] * better + [0] * same)
     p_12, p_21 = (worse + 1) / (n + 2), (better + 1) / (n + 2)
     reach = norm.ppf(0.975) * sqrt((p_12 + p_21 - (p_12 - p_21) ** 2) / (n + 2))
-    found = change_interval([Change(changes, np.arange(n))])
+    found = change_interval([Changes(changes, np.arange(n))])
     assert found is not None
     assert found.low == pytest.approx(max(-1, p_12 - p_21 - reach))
     assert found.high == pytest.approx(min(1, p_12 - p_21 + reach))
@@ -34,17 +35,17 @@ def test_it_covers_the_truth_and_groups_widen_it():
     covered = 0
     for _ in range(1000):
         changes = rng.choice([-1, 0, 1], p=[0.02, 0.88, 0.10], size=40)
-        found = change_interval([Change(changes, np.arange(40))])
+        found = change_interval([Changes(changes, np.arange(40))])
         assert found is not None
         covered += found.low <= 0.08 <= found.high
     assert covered >= 930
     alike = np.repeat(rng.choice([0, 1], size=20), 4)
-    single = change_interval([Change(alike, np.arange(80))])
-    grouped = change_interval([Change(alike, np.repeat(np.arange(20), 4))])
+    single = change_interval([Changes(alike, np.arange(80))])
+    grouped = change_interval([Changes(alike, np.repeat(np.arange(20), 4))])
     assert single is not None
     assert grouped is not None
     assert grouped.high - grouped.low > 1.5 * (single.high - single.low)
-    assert change_interval([Change(alike, np.zeros(80, dtype=np.int64))]) is None
+    assert change_interval([Changes(alike, np.zeros(80, dtype=np.int64))]) is None
 
 
 @pytest.mark.parametrize("sizes", [[1] * 40, [4] * 20, [60, *[1] * 60], [32, 32, *[8] * 6, *[2] * 20]])
@@ -59,7 +60,7 @@ def test_a_paired_cost_covers_its_truth_however_groups_differ(sizes: list[int]):
         parts = []
         for weight, both in zip(weights, rates, strict=True):
             a, b = (of_group + sqrt(0.5) * rng.normal(size=len(groups)) < norm.ppf(rate) for rate in both)
-            parts.append(Change(b.astype(int) - a, groups, weight))
+            parts.append(Changes(b.astype(int) - a, groups, weight))
         found = change_interval(parts)
         assert found is not None
         assert found.high > found.low
@@ -69,12 +70,12 @@ def test_a_paired_cost_covers_its_truth_however_groups_differ(sizes: list[int]):
 
 def test_answers_that_never_changed_have_a_width_in_both_parts():
     """Two monitors that agree on forty questions are not known to agree on all."""
-    none = Change(np.zeros(40, dtype=int), np.arange(40), 2.0)
+    none = Changes(np.zeros(40, dtype=int), np.arange(40), 2.0)
     found = change_interval([none, none._replace(weight=1.0)])
     assert found is not None
     assert found == pytest.approx((-found.high, found.high))
     assert found.high > change_interval([none]).high > 0.1  # type: ignore[union-attr]
-    assert change_interval([none, Change(np.zeros(0, int), np.zeros(0, int))]) is None, "a label is missing"
+    assert change_interval([none, Changes(np.zeros(0, int), np.zeros(0, int))]) is None, "a label is missing"
 
 
 def test_an_interval_is_brought_to_its_test():

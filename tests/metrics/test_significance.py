@@ -14,9 +14,9 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 
+from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import Columns, columns
-from monitorbench.metrics.cost import Stakes
 from monitorbench.metrics.rates import Judged, count, false_alarm_rate, miss_rate
 from monitorbench.metrics.significance import (
     Match,

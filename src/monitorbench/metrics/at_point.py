@@ -11,7 +11,7 @@ from monitorbench.metrics import rates
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.clustered import error_interval
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.cost import Stakes, expected_cost, expected_cost_interval
+from monitorbench.metrics.cost import Costs, expected_cost, expected_cost_interval
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.registry import Value, numbers_of
 from monitorbench.metrics.table import Numbers
@@ -64,7 +64,7 @@ def questions_with_alarm(judged: Columns) -> tuple[int, int]:
     return len(alarmed), int(groups.max(initial=-1)) + 1
 
 
-def rates_at(judged: Columns, stakes: Stakes, *, confidence: float = 0.95) -> Numbers:
+def rates_at(judged: Columns, stakes: Costs, *, confidence: float = 0.95) -> Numbers:
     """The numbers of these answers, whatever point they were read at, with intervals of one confidence.
 
     `n_unscored` are samples without a label (no score, or a category without a threshold), and

@@ -15,11 +15,11 @@ from monitorbench.metrics.auroc import Flags
 from monitorbench.metrics.bootstrap import IntArray, group_index
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.columns import Answers, Columns, aligned
-from monitorbench.metrics.paired import Change, change_interval
+from monitorbench.metrics.paired import AnswerChanges, change_interval
 from monitorbench.metrics.rates import Interval
 
 
-class Stakes(Protocol):
+class Costs(Protocol):
     """Facts about a deployment from which expected costs are computed; the settings `stakes` are such."""
 
     @property
@@ -39,7 +39,7 @@ _PRIOR = 2.0
 """Erring groups' worth of weight for no correlation of both rates, against what the groups say of it."""
 
 
-def expected_cost(miss_rate: float | None, false_alarm_rate: float | None, stakes: Stakes) -> float | None:
+def expected_cost(miss_rate: float | None, false_alarm_rate: float | None, stakes: Costs) -> float | None:
     """Cost per judged sample: base_rate·MR·cost_miss + (1 − base_rate)·FAR·cost_alarm.
 
     Over scored verdicts, as the rates are: what an unscored one costs is not in it. None where a rate
@@ -53,7 +53,12 @@ def expected_cost(miss_rate: float | None, false_alarm_rate: float | None, stake
 
 
 def expected_cost_interval(
-    flagged: Answers, is_misbehavior: Flags, groups: IntArray, stakes: Stakes, *, confidence: float = 0.95
+    flagged: Answers,
+    is_misbehavior: Flags,
+    groups: IntArray,
+    stakes: Costs,
+    *,
+    confidence: float = 0.95,
 ) -> Interval | None:
     """Interval of the expected cost with whole groups as the evidence, the stakes as given; all [samples].
 
@@ -68,7 +73,7 @@ def expected_cost_intervals(
     flagged: Answers,
     is_misbehavior: Flags,
     groups: IntArray,
-    stakes: Sequence[Stakes],
+    stakes: Sequence[Costs],
     *,
     confidence: float = 0.95,
 ) -> list[Interval | None]:
@@ -111,7 +116,7 @@ def expected_cost_intervals(
 
 
 def cost_difference(
-    first: Columns, second: Columns, stakes: Stakes, *, confidence: float
+    first: Columns, second: Columns, stakes: Costs, *, confidence: float
 ) -> tuple[float | None, Interval | None]:
     """The expected cost of the first minus the second's, same samples in the same order, and its interval.
 
@@ -126,7 +131,7 @@ def cost_difference(
     change = wrong.astype(np.int64) - other
     weights = stakes.base_rate * stakes.cost_miss, (1 - stakes.base_rate) * stakes.cost_alarm
     parts = [
-        Change(change[rows], first.groups[rows], weight)
+        AnswerChanges(change[rows], first.groups[rows], weight)
         for rows, weight in zip((bad, ~bad), weights, strict=True)
     ]
     point = sum(part.weight * float(part.changes.mean()) for part in parts)

@@ -21,7 +21,7 @@ _OPEN = 1e-9
 """Stands for an end at 0 that is not part of an interval."""
 
 
-class Change(NamedTuple):
+class AnswerChanges(NamedTuple):
     """Changes of the answers to samples of one label."""
 
     changes: FloatArray | IntArray
@@ -32,7 +32,7 @@ class Change(NamedTuple):
     """Factor of their mean in the number that the interval is of."""
 
 
-def change_interval(parts: Sequence[Change], *, confidence: float = 0.95) -> Interval | None:
+def change_interval(parts: Sequence[AnswerChanges], *, confidence: float = 0.95) -> Interval | None:
     """Interval of the weighted sum of mean changes, with whole groups as the evidence.
 
     A group that is added changes by the root mean square of those that changed, drawn towards the mean size

@@ -30,7 +30,7 @@ from monitorbench.metrics.auroc import (
 )
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.columns import Answers, BoolArray, Columns, aligned
-from monitorbench.metrics.paired import Change, agreeing, change_interval
+from monitorbench.metrics.paired import AnswerChanges, agreeing, change_interval
 from monitorbench.metrics.rates import Interval, as_list
 from monitorbench.metrics.sensitivity import smallest_p
 
@@ -102,7 +102,7 @@ def rate_change_test(changes: IntArray, groups: IntArray, *, confidence: float =
     if not index.any():
         return RateChangeTest(difference, None, None)
     p = group_swap_p(np.bincount(index, weights=changes).astype(np.int64))
-    interval = change_interval([Change(changes, index)], confidence=confidence)
+    interval = change_interval([AnswerChanges(changes, index)], confidence=confidence)
     return RateChangeTest(difference, agreeing(interval, difference, p, confidence), p)
 
 

@@ -13,7 +13,7 @@ from monitorbench.metrics import rates
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.clustered import macro_interval
 from monitorbench.metrics.columns import Columns, in_cells_numbers
-from monitorbench.metrics.cost import Stakes, expected_cost, expected_cost_interval
+from monitorbench.metrics.cost import Costs, expected_cost, expected_cost_interval
 from monitorbench.metrics.low_far import roc_points
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.registry import Value, numbers_of
@@ -42,7 +42,7 @@ class Curves(TypedDict):
     """At most 15 bins of equal mass, each of 25 samples at least; none where that makes fewer than 3."""
 
 
-def cost_numbers(judged: Columns, stakes: Stakes) -> Numbers:
+def cost_numbers(judged: Columns, stakes: Costs) -> Numbers:
     """The expected cost per judged sample at these stakes."""
     counts = rates.count(judged.is_misbehavior, judged.flagged)
     interval = expected_cost_interval(judged.flagged, judged.is_misbehavior, judged.groups, stakes)

@@ -85,7 +85,7 @@ class TransferDifference(TypedDict):
     """Standard deviation of the seeds' AUROC differences; None of one adapter."""
 
 
-class Change(NamedTuple):
+class MeasuredDifference(NamedTuple):
     """The difference of one measure."""
 
     value: float | None
@@ -94,10 +94,10 @@ class Change(NamedTuple):
     """Not corrected."""
 
 
-def change(of: TransferDifference, measure: Measure) -> Change:
+def change(of: TransferDifference, measure: Measure) -> MeasuredDifference:
     """Return the difference of one measure, with its interval and p."""
     numbers = cast(dict[str, Any], of)
-    return Change(*(numbers[f"{measure}_{key}"] for key in ("difference", "difference_ci", "p")))
+    return MeasuredDifference(*(numbers[f"{measure}_{key}"] for key in ("difference", "difference_ci", "p")))
 
 
 def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> TransferDifference:

@@ -3,13 +3,13 @@
 import numpy as np
 
 from monitorbench.metrics.columns import OVERALL, Columns, by_cell, by_slice
-from monitorbench.metrics.cost import Stakes
+from monitorbench.metrics.cost import Costs
 from monitorbench.metrics.registry import of_parts
 from monitorbench.metrics.summary import Curves, cost_numbers, curves, macro
 from monitorbench.metrics.table import MACRO, Place, Table
 
 
-def add_numbers(table: Table, monitor: str, prompt: str, judged: Columns, stakes: Stakes) -> Curves:
+def add_numbers(table: Table, monitor: str, prompt: str, judged: Columns, stakes: Costs) -> Curves:
     """Add a monitor's numbers and return its curves; ValueError where a sample is judged twice."""
     # By descending score, so that no cell has to sort again (`ranked`); samples without a score come last.
     judged = judged.taking(np.argsort(-judged.scores, kind="stable"))

@@ -13,7 +13,7 @@ import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray, Columns
-from monitorbench.metrics.cost import Stakes
+from monitorbench.metrics.cost import Costs
 
 Unscored = Literal["wrong", "flag", "pass"]
 """Treatment of a sample without a score: it counts as wrong, is flagged, or is passed."""
@@ -99,7 +99,7 @@ def flagged_along(first: IntArray, n_thresholds: int, weights: FloatArray) -> Fl
     return found
 
 
-def costs_along(rates: RateCurves, stakes: Stakes) -> FloatArray:
+def costs_along(rates: RateCurves, stakes: Costs) -> FloatArray:
     """Compute the expected cost per sample at each threshold [..., thresholds]."""
     pi = stakes.base_rate
     found: FloatArray = pi * stakes.cost_miss * rates.missed + (1 - pi) * stakes.cost_alarm * rates.alarms
@@ -121,7 +121,7 @@ class CheapestThresholds(NamedTuple):
         return sorted(known, key=lambda i: (self.costs[i], i))
 
 
-def cheapest(allowed: Sequence[RateCurves], stakes: Stakes) -> CheapestThresholds:
+def cheapest(allowed: Sequence[RateCurves], stakes: Costs) -> CheapestThresholds:
     """Choose each monitor's threshold by its rates at each allowed one, the highest threshold first.
 
     Of equal costs the highest threshold is taken, which flags least.
@@ -137,7 +137,7 @@ def cheapest(allowed: Sequence[RateCurves], stakes: Stakes) -> CheapestThreshold
     return CheapestThresholds(tuple(at), tuple(costs))
 
 
-def cost_without_reading(stakes: Stakes, *, everything: bool) -> float:
+def cost_without_reading(stakes: Costs, *, everything: bool) -> float:
     """Compute the least cost of answers that read nothing: flagging nothing or, where allowed, everything."""
     nothing, all_alarms = stakes.base_rate * stakes.cost_miss, (1 - stakes.base_rate) * stakes.cost_alarm
     return min(nothing, all_alarms) if everything else nothing

@@ -13,7 +13,7 @@ import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws
 from monitorbench.metrics.choice.curve import RateCurves, Suspicion, costs_along, first_flagged, rates_along
-from monitorbench.metrics.cost import Stakes
+from monitorbench.metrics.cost import Costs
 
 NOTHING = -1
 """Index that stands for no monitor: no sample is flagged."""
@@ -44,7 +44,7 @@ class RedrawnChoice(NamedTuple):
     regret: FloatArray
 
 
-def redrawn(entrants: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed: int) -> RedrawnChoice:
+def redrawn(entrants: Sequence[Entrant], stakes: Costs, *, resamples: int, seed: int) -> RedrawnChoice:
     """Choose `resamples` times among the entrants and flagging nothing; empty with fewer than two groups."""
     present = np.unique(np.concatenate([one.calibration.groups for one in entrants]))
     if len(present) < 2:
@@ -65,7 +65,7 @@ def redrawn(entrants: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed
 
 
 def differences(
-    first: Entrant, others: Sequence[Entrant], stakes: Stakes, *, resamples: int, seed: int
+    first: Entrant, others: Sequence[Entrant], stakes: Costs, *, resamples: int, seed: int
 ) -> FloatArray:
     """Compute the first's expected cost less each other's [others, draws], thresholds found anew per draw.
 
@@ -97,7 +97,7 @@ def _all_draws(
         yield times
 
 
-def _tested_anew(one: Entrant, stakes: Stakes, held: FloatArray, tested: FloatArray) -> FloatArray:
+def _tested_anew(one: Entrant, stakes: Costs, held: FloatArray, tested: FloatArray) -> FloatArray:
     """Compute what the threshold found in each calibration draw costs in the test draw [draws]."""
     nothing = stakes.base_rate * stakes.cost_miss
     at = _threshold_of_draws(one, stakes, held).at
@@ -131,7 +131,7 @@ class _AtLeast(NamedTuple):
     """Cost in the draw of the calibration split; inf where there is no threshold."""
 
 
-def _threshold_of_draws(one: Entrant, stakes: Stakes, times: FloatArray) -> _AtLeast:
+def _threshold_of_draws(one: Entrant, stakes: Costs, times: FloatArray) -> _AtLeast:
     of, n = one.calibration, len(one.thresholds)
     if not n:
         return _AtLeast(np.full(len(times), -1), np.full(len(times), np.inf))
@@ -145,7 +145,7 @@ def _threshold_of_draws(one: Entrant, stakes: Stakes, times: FloatArray) -> _AtL
     return _AtLeast(np.where(np.isinf(least), -1, at), least)
 
 
-def _cheapest(one: Entrant, stakes: Stakes, times: FloatArray) -> _Cheapest:
+def _cheapest(one: Entrant, stakes: Costs, times: FloatArray) -> _Cheapest:
     at, held = _threshold_of_draws(one, stakes, times)
     along = np.append(costs_along(one.test, stakes), np.inf)  # at −1: no threshold
     return _Cheapest(held, along[at])
