@@ -193,6 +193,11 @@ def overrides(
             f"{{without_thinking: {without}, with_thinking: {with_}{free}}}"
         )
         settings[f"dataset.corpus.{key}"] = str(corpus.get(cell, 0))
+    # The sessions of agents come with the package and need no mirror.
+    settings["dataset.benchmark.safety_permission.agent"] = (
+        "{without_thinking: 0, with_thinking: 0, development_pairs: 0}"
+    )
+    settings["dataset.corpus.safety_permission.agent"] = "0"
     settings |= {key.replace("__", "."): value for key, value in changes.items()}
     return [f"{key}={value}" for key, value in settings.items()]
 

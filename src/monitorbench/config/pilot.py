@@ -259,12 +259,12 @@ class OutcomeColumns(Config):
     """
 
     arms: dict[str, Annotated[str, Field(min_length=1)]] | None = None
-    """Of a file with a row a task, the conditions, each with the column of its runs' success; `none` is the
-    one without intervention."""
+    """Conditions of a file with a row a task, each with the column of its runs' success; `none` is the one
+    without intervention."""
     success: str = "success"
-    """Of a file with a row a run, the column that says whether it succeeded, or its reward."""
+    """Column that says whether a run succeeded, or its reward, in a file with a row a run."""
     condition: str = "condition"
-    """Of a file with a row a run, the column of its condition."""
+    """Column with the condition of a run, in a file with a row a run."""
     baseline: str = "none"
     """Value of `condition` for a run without intervention."""
     success_from: float | None = None

@@ -81,7 +81,7 @@ def test_what_is_counted_is_what_a_build_without_quotas_has(tmp_path: Path):
 def test_the_counts_that_come_with_the_package_are_of_sources_and_cells_there_are():
     """Else a source that was renamed counts for nothing in every plan, and nobody sees."""
     known = counts()
-    cells = set(study("dataset=paper", primary="build").dataset.benchmark_quotas)
+    cells = set(study("dataset=paper_local", primary="build").dataset.benchmark_quotas)
     assert set(known.pairs) == set(known.samples) == cells
     assert {name for of in known.samples.values() for name in of} <= set(SOURCES)
     assert {name for of in known.questions.values() for name in of} <= set(SOURCES)

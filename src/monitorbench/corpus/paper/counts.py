@@ -61,7 +61,8 @@ def count(inputs: PaperInputs) -> CellCounts:
     """Count what the raw files of a mirror give; raises as a build does."""
     dataset = inputs.dataset
     prepared = prepare(inputs, units(inputs), workers=2)
-    chosen = select(build.eligible(prepared, dataset), _every_pair(dataset)).samples[Split.TEST]
+    splits = select(build.eligible(prepared, dataset), _every_pair(dataset)).samples.values()
+    chosen = [sample for samples in splits for sample in samples]
     found = Counter((str(pair.benign.cell), trace_of(pair)) for pair in paired(chosen))
     pairs: dict[str, dict[str, int]] = {}
     for (cell, trace), n in sorted(found.items()):
@@ -93,7 +94,7 @@ def _every_pair(dataset: PaperDataset) -> PaperDataset:
     quotas = {
         category: {
             task: quota.model_copy(
-                update={"without_thinking": _ALL, "with_thinking": _ALL, "development_pairs": 0}
+                update={"without_thinking": _ALL, "with_thinking": _ALL, "development_pairs": _ALL}
             )
             for task, quota in tasks.items()
         }
