@@ -107,7 +107,7 @@ def test_training_on_the_evidence_prompt_is_refused(planted):
 
 def test_the_log_says_what_happens_after_the_last_step(planted, tiny, caplog):
     """If it failed: minutes of judging, checking and writing would look like a run that hangs."""
-    with caplog.at_level("INFO", "monitorbench.training"):
+    with caplog.at_level("INFO", "monitorbench"):
         run = sft.train(settings(planted, "training.max_steps=1", "training.validate_every=1", weights=tiny))
     said = [record.getMessage() for record in caplog.records if record.name.startswith("monitorbench")]
     auroc = json.loads((run / "learning_curve.json").read_text())[-1]["auroc"]
