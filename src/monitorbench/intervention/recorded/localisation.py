@@ -64,7 +64,7 @@ class RunShare(NamedTuple):
 
 
 class Located(NamedTuple):
-    """Shares of runs by where one strategy fires; `exact`, `before`, `after`, `never`, `unscored` sum to 1."""
+    """Shares of runs by where a strategy fires; `exact`, `before`, `after`, `never`, `unscored` sum to 1."""
 
     exact: RunShare
     within_one: RunShare
