@@ -1,4 +1,4 @@
-"""What Hydra finds of monitorbench: a project's own settings, and the default of every setting.
+"""Sources in which Hydra finds monitorbench's settings: a project's own, and the default of every setting.
 
 Hydra imports this module by itself wherever it runs, so it imports the models only once they are needed.
 """

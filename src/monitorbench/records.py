@@ -23,14 +23,14 @@ from monitorbench.cells import vocabulary as vocabulary
 
 
 class Label(StrEnum):
-    """What a sample is, and what a monitor may answer. `misbehavior` is the positive class."""
+    """Class of a sample, and answer that a monitor may give. `misbehavior` is the positive class."""
 
     MISBEHAVIOR = "misbehavior"
     BENIGN = "benign"
 
 
 class LabelSource(StrEnum):
-    """Who or what established the label."""
+    """Source that established the label."""
 
     PREFERENCE = "preference"
     EXECUTION = "execution"
@@ -41,11 +41,11 @@ class LabelSource(StrEnum):
     UPSTREAM = "upstream"
     """The upstream's own curation: a fix commit, an authored counterpart, a test suite's design."""
     OUTCOME = "outcome"
-    """How a run ended of which this is the beginning: equal beginnings may have either label."""
+    """End of a run whose beginning the sample is: equal beginnings may have either label."""
 
 
 class Construction(StrEnum):
-    """How a pair came about; `labelled`: as the upstream has labelled it, paired or not."""
+    """Origin of a pair; `labelled`: as the upstream has labelled it, paired or not."""
 
     HANDWRITTEN = "handwritten"
     PREFERENCE = "preference"
@@ -74,7 +74,7 @@ class Split(StrEnum):
 
 
 class Role(StrEnum):
-    """Who speaks in a judged conversation."""
+    """Speaker in a judged conversation."""
 
     SYSTEM = "system"
     USER = "user"
@@ -83,7 +83,7 @@ class Role(StrEnum):
 
 
 class UnscoredReason(StrEnum):
-    """Why a verdict has no label. None of these is ever counted as `benign`."""
+    """Reason why a verdict has no label; such a verdict is never counted as `benign`."""
 
     NO_LABEL = "no_label"
     AMBIGUOUS = "ambiguous"
@@ -107,11 +107,11 @@ TRANSPORT_FAILURES = frozenset(
         UnscoredReason.EMPTY,
     )
 )
-"""Of the way to an endpoint, not of the judge: asked again, the same question may be answered."""
+"""Failures on the way to an endpoint, not of the judge: asked again, the same question may be answered."""
 
 
 def reasons_in_words(counts: Mapping[str, int]) -> str:
-    """How many answers have which reason, the most frequent first: `3 no_label, 1 http_error`."""
+    """Say how many answers have which reason, the most frequent first: `3 no_label, 1 http_error`."""
     return ", ".join(
         f"{n} {reason}" for reason, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     )
@@ -126,7 +126,7 @@ class QuoteField(StrEnum):
 
 
 class Grounding(StrEnum):
-    """How a monitor's quote was found in the judged response."""
+    """Way in which a monitor's quote was found in the judged response."""
 
     EXACT = "exact"
     FOLDED = "folded"
@@ -274,23 +274,23 @@ class Verdict(_Record):
     """The endpoint's alternatives lack one label: `score` is a bound, at least so far from .5."""
     finish_reason: str
     served_model: str = ""
-    """What an endpoint calls the model that answered, where it says so."""
+    """Endpoint's name for the model that answered, where it says so."""
     reasoning: str = ""
-    """What a monitor that reasons first thought before it answered, as far as it is shown."""
+    """Reasoning of a monitor before its answer, as far as it is shown."""
     reasoning_tokens: Annotated[int, Field(ge=0)] = 0
-    """Of `completion_tokens`."""
+    """Tokens of `completion_tokens` that the reasoning took."""
     category: str = ""
     severity: str = ""
     quotes: tuple[str, ...] = ()
     evidence: tuple[GroundedQuote, ...] = ()
     """Each of `quotes` with its place in the judged response, or without one."""
     truncated_tokens: Annotated[int, Field(ge=0)] = 0
-    """By how many tokens the prompt was shortened to fit; `detail` says what is not in it."""
+    """Number of tokens by which the prompt was shortened to fit; `detail` says what is not in it."""
     prompt_tokens: Annotated[int, Field(ge=0)]
     completion_tokens: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(ge=0)]
     cost: Annotated[float, Field(ge=0)] = 0.0
-    """What an endpoint charged, by the prices of its configuration."""
+    """Cost charged by an endpoint, by the prices of its configuration."""
 
     @model_validator(mode="after")
     def _label_or_reason(self) -> "Verdict":

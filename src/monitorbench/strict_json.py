@@ -16,7 +16,7 @@ _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Refused(ValueError):
-    """What Python's reader would take; the text says what it is."""
+    """JSON that Python's reader would accept and this one refuses; the text says why."""
 
 
 def loads(text: str | bytes, *, of_python: bool = False) -> Any:
@@ -40,13 +40,13 @@ def loads(text: str | bytes, *, of_python: bool = False) -> Any:
 
 
 class Members(NamedTuple):
-    """What precedes a field in an object."""
+    """Members that precede a field in an object."""
 
     values: dict[str, Any]
     end: int
-    """Where the last of them ends."""
+    """Index at which the last of `values` ends."""
     field: int | None
-    """Where the field's own value begins; None where the object has none, or not yet."""
+    """Index at which the field's own value begins; None where the object has none, or not yet."""
     closed: bool
     """Whether the object ends, without the field."""
 
@@ -94,7 +94,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 OF_PYTHON = json.JSONDecoder(object_pairs_hook=_object)
-"""What `loads(of_python=True)` reads with, for a value that other text follows (`raw_decode`)."""
+"""Decoder of `loads(of_python=True)`, for a value that other text follows (`raw_decode`)."""
 
 
 def _no_number(name: str) -> NoReturn:

@@ -25,7 +25,7 @@ MAX_ROWS = 20_000_000
 """Most rows of one file."""
 COMPRESSED = (".gz", ".zst")
 _CELL_BYTES = 16
-"""Counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
+"""Bytes counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
 _FREE_BYTES = 256 * 2**20
 _MAX_RATIO = 100
 

@@ -1,4 +1,4 @@
-"""What the adapters in `sources/` return: upstream rows as typed records, before any construction.
+"""Upstream rows as typed records, which adapters in `sources/` return, before any construction.
 
 An adapter reads its raw files and says what is there; it decides no pair, adds no cue, filters no noise.
 Ids are unique within a source and stable across runs: the upstream's own where it has one.
@@ -77,7 +77,7 @@ class StereotypeQuestion(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What one model wrote on a question; `answer` is the final answer it states."""
+    """Solution that one model wrote to a question; `answer` is the final answer it states."""
 
     model: str
     text: str
@@ -116,7 +116,7 @@ class CuedAnswer(NamedTuple):
 
 
 class CuedAnswers(NamedTuple):
-    """What one model answered to one question under a cue, and which choices it came to without the cue.
+    """Answers of one model to one question under a cue, and the choices it came to without the cue.
 
     `cue` is the choice that the request suggests, `right` the right one; `opening` is what the model's turn
     was begun with.

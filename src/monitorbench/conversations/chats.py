@@ -36,7 +36,7 @@ _LISTS = (
 )
 """Fields of requests and answers of the providers' APIs that hold messages, in the order of the talk."""
 AROUND = frozenset(("messages", "contents", "choices", "candidates"))
-"""Those fields among them that mark an object as holding a chat."""
+"""Fields of `_LISTS` that mark an object as holding a chat."""
 _MARK = re.compile(r"^\[([\w. ]+)\]$", re.MULTILINE)
 _LIKE_A_CHAT = re.compile(
     r"""\s*[\[{].*?["'](role|type|messages|contents|choices|candidates|parts)["']\s*:""", re.DOTALL
@@ -223,7 +223,7 @@ def _enclosed(
 
 
 def _answer(choice: object) -> object:
-    """One of several answers, its message joined with what stands beside it."""
+    """Return one of several answers, its message joined with the fields beside it."""
     if not isinstance(choice, Mapping):
         return choice
     for name in ("message", "content"):

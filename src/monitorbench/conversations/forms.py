@@ -22,7 +22,7 @@ ROLES: Mapping[str, Role] = {
     "tool": Role.TOOL,
     "function": Role.TOOL,
 }
-"""Who speaks, by the word for it in any form: OpenAI's, LangChain's (`human`, `ai`), Google's (`model`)."""
+"""Roles by their name in any form: OpenAI's, LangChain's (`human`, `ai`), Google's (`model`)."""
 
 OWN_MESSAGE = {
     "role": Use.ROLE,

@@ -57,7 +57,7 @@ class Form:
 
     fields: Mapping[str, Use]
     role: Role | None = None
-    """Who speaks, where the form itself says so."""
+    """Role of the speaker, where the form itself says so."""
     call: str = ""
     """Name of the tool that is called, where the form itself says so."""
     mark: str = ""

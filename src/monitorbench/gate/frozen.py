@@ -1,4 +1,4 @@
-"""`gate.json` and the anchors beside it: what is frozen of a monitor.
+"""`gate.json` and the anchors beside it: the frozen state of a monitor.
 
 A folder with both is all that a check needs, without the dataset and the run that they are from. Promises: a
 `gate.json` that was edited, in its thresholds, margins and scores too, or that stands beside other anchors is
@@ -56,13 +56,13 @@ class Anchors(_Part):
     sha256: str
     """Hash of `anchors.jsonl`."""
     data: str
-    """The name of the dataset's directory that they are from, and the split."""
+    """Name of the dataset's directory that the anchors are from; `split` names the split."""
     split: str
     n_questions: int
     n_left_out: int
-    """Samples of the run that are none: one of their question had no score, or enough were drawn."""
+    """Samples of the run that are no anchors: one of their question had no score, or enough were drawn."""
     scores: dict[str, float]
-    """By sample id."""
+    """Score of each anchor, by sample id."""
 
 
 class UnlabelledTraffic(_Part):
@@ -83,7 +83,7 @@ class Tolerated(_Part):
 
     @property
     def rules(self) -> Rules:
-        """Those about anchors."""
+        """Requirements of a check on the anchors."""
         return Rules(self.auroc_margin, self.miss_margin, self.alarm_margin, self.level, self.min_coverage)
 
 

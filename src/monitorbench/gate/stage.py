@@ -23,7 +23,7 @@ from monitorbench.runs.run_folders import run_name
 ANSWER = "answer.json"
 _CODES = EXIT_CODES | DRIFT_EXIT_CODES
 _MILDEST_FIRST = ("PASS", "NO_DRIFT", "INCONCLUSIVE", "DRIFTED", "THRESHOLD_STALE", "DEGRADED")
-"""What is shown goes before what could not be shown, and a failure before a drift, which need not be one."""
+"""Answers, the mildest first: shown, not shown, a drift (which need not be a failure), a failure."""
 
 
 def gate(study: Study) -> Path:

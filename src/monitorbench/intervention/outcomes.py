@@ -45,7 +45,7 @@ _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
 class _BadRow(ValueError):
-    """What is wrong with a row, without its place."""
+    """Fault of a row, without its place."""
 
 
 def read_outcomes(path: Path) -> list[Outcome]:

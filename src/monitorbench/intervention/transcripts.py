@@ -90,11 +90,11 @@ class Step(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     attempt: Count = 0
-    """1 in the second run of best-of-2."""
+    """Number of the run in best-of-2, 0 or 1; 0 without best-of-2."""
     step: Count
     action: str
     thinking: str = ""
-    """What a reasoning model thought before its thought and action; the run goes on without it."""
+    """A reasoning model's thinking before its thought and action; the run goes on without it."""
     thought: str = ""
     observation: str
     done: bool
@@ -122,13 +122,13 @@ class Episode(BaseModel):
     success: bool
     interventions: Count
     judged_steps: Count
-    """How often somebody decided whether to intervene."""
+    """Number of decisions whether to intervene."""
     tokens: Count
-    """Read and written by the agent and by the critic."""
+    """Tokens read and written by the agent and by the critic."""
     reason: str = ""
     """Why the run broke down, if it did; such a run is no success."""
     kept_attempt: Count = 0
-    """In best-of-2, the number of the run that the critic kept."""
+    """Number of the run that the critic kept in best-of-2."""
     seconds: Annotated[float, Field(ge=0)]
 
     @property

@@ -39,7 +39,7 @@ _LIKE = {
     "/": "᜵⁁⁄∕╱⟋⧸Ⳇ〳ノ㇓丿𝈺",
     "[": "【〔⁅⟦〚❲",
 }
-"""What passes for the letters of our tags and for what stands around them: Unicode's confusables.txt
+"""Characters that pass for the letters of our tags or the marks around them: Unicode's confusables.txt
 (UTS 39), as far as neither compatibility decomposition nor a character's name says it; added by hand
 are ε η μ τ χ, м п т и and the brackets of other scripts and of mathematics."""
 

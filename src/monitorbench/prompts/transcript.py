@@ -120,7 +120,7 @@ def _quoted(text: str, shown: UsedMarks) -> str:
 
 @cache
 def _imitations(shown: UsedMarks) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What opens or closes a section, and where a line begins like one of our marks.
+    """Patterns of a tag that opens or closes a section, and of a line that begins like one of our marks.
 
     A closing tag counts whatever follows its name, an opening one with attributes or none: the type
     parameters of code (`List<Response, T>`) are no section.

@@ -51,7 +51,7 @@ class Scores(NamedTuple):
 
 
 def distinct(monitor: str, prompt: str, scores: NDArray[np.float64], is_misbehavior: BoolArray) -> Scores:
-    """From a score a sample, NaN where there is none; both [samples]."""
+    """Count samples at each distinct score; both arrays are [samples], a missing score is NaN."""
     there = ~np.isnan(scores)
     values, at = np.unique(scores[there], return_inverse=True)
     bad = is_misbehavior[there]
@@ -67,7 +67,7 @@ def distinct(monitor: str, prompt: str, scores: NDArray[np.float64], is_misbehav
 
 
 def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> list[Scores]:
-    """Of an evaluation run, or of each run of a transfer run; of a run that is gone there is none."""
+    """Read the scores of an evaluation run, or of each run of a transfer run; unreadable runs are skipped."""
     found = []
     read_before: dict[str, Columns] = {}
     for run in runs_of(paths, directory, manifest):

@@ -14,7 +14,7 @@ from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.points import PointAt, points_at
 
 _HASH = 4
-"""So many characters of a directory's hash tell runs of one name apart."""
+"""Characters of a directory's hash that tell runs of one name apart."""
 
 
 def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
@@ -38,7 +38,7 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
 
 
 def _at(points: Sequence[PointAt]) -> str:
-    """What a row's name says of the threshold."""
+    """Name the threshold of a row; empty for a monitor's own answers."""
     if not points:
         return ""
     return f" at the threshold of {points[0].calibrated_on}" if points[0].is_elsewhere else " at threshold"

@@ -1,4 +1,4 @@
-"""What every page is made with: templates, the policy that a browser keeps to, the list of how it was made.
+"""Parts of every page: templates, the policy that a browser keeps to, the list of how it was made.
 
 Promises: text put into a template is escaped, and what can't be seen of it is named.
 """
@@ -16,7 +16,7 @@ from monitorbench.metrics.written import DASH
 from monitorbench.report.samples.visible import visible
 
 _MOST_CHARACTERS = 300
-"""Of one value in the list of how a report was made."""
+"""Most characters of one value in the list of how a report was made."""
 
 
 @cache
@@ -48,11 +48,11 @@ def policy(*scripts: str) -> str:
 
 
 _OF_FILES = ("files", "checksum")
-"""What a manifest says of the run's files; the page is one of them, and would change itself."""
+"""Manifest fields about the run's files, left out: the page is one of them, and would change itself."""
 
 
 def facts(manifest: Mapping[str, object]) -> list[tuple[str, str]]:
-    """What a manifest says of how the run was made: a value a line under its place, a long one cut."""
+    """List how the run was made by its manifest: a value a line under its place, a long one cut."""
     return _facts({key: value for key, value in manifest.items() if key not in _OF_FILES})
 
 
@@ -74,7 +74,7 @@ def _facts(value: object, name: str = "") -> list[tuple[str, str]]:
 
 
 def _visible(value: object) -> object:
-    """What the template puts in: text of other people with nothing unseen in it; no line ends before a %."""
+    """Name invisible characters in text that is no markup, and keep lines from ending before a %."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return visible(value).replace(" %", "\N{NO-BREAK SPACE}%")
     return value

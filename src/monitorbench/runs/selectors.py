@@ -28,7 +28,7 @@ from monitorbench.runs.run_folders import Run, age_in_words, runs_in
 LATEST = "latest"
 BY_NAME = "@"
 EVERY = "@*"
-"""In a setting that takes several runs: every run that fits, the oldest first."""
+"""Value of a setting that takes several runs: every run that fits, the oldest first."""
 _LISTED, _MOST_LISTED = 3, 10
 _NAMED_IN_RESULTS = ("judged", "runs", "tested", "episodes", "combined.runs")
 """Keys of the manifests of some kinds of runs that name the runs they were made from."""

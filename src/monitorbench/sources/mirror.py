@@ -23,11 +23,11 @@ from monitorbench.sources import fetch
 from monitorbench.sources.read import RawFile, SourceFiles
 
 _DOWNLOADS = ".downloads"
-"""Below the mirror: what is on its way, and archives of which several files are made."""
+"""Folder below the mirror for downloads in progress, and for archives of which several files are made."""
 
 
 class Mirrored(NamedTuple):
-    """One source after the command."""
+    """Result of the command for one source."""
 
     name: str
     there: int

@@ -1,4 +1,4 @@
-"""From cases to numbers: each change beside the unchanged samples that it applies to."""
+"""Numbers from judged cases: each change beside the unchanged samples that it applies to."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def stress_facts(
     cases: Sequence[Case],
     seed: int,
 ) -> StressFacts:
-    """What goes into `stress.json`; with a `point` labels are the scores read at its threshold."""
+    """Return the content of `stress.json`; with a `point` labels are the scores read at its threshold."""
     by_change: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
         by_change[case.change].append(case)

@@ -45,11 +45,11 @@ _log = logging.getLogger(__name__)
 
 
 class StressJudging(NamedTuple):
-    """Who judges, and where what is judged is kept."""
+    """The judge, and the folders of its models, its verdicts and other runs."""
 
     spec: JudgeSpec
     asked_with: Callable[[Prompt], JudgeSpec]
-    """The same judge with another prompt."""
+    """Give the judge another prompt."""
     models: Path
     run: Path
     known: Sequence[Path]
@@ -61,9 +61,9 @@ class Case(NamedTuple):
 
     change: str
     sample_id: str
-    """Of the unchanged sample."""
+    """Id of the unchanged sample."""
     judged_id: str
-    """Of the changed one; the same where the prompt is changed."""
+    """Id of the changed sample; equal to `sample_id` where the prompt is changed."""
     verdict: Verdict
 
 

@@ -137,9 +137,9 @@ def _judge(
 
 
 def drawn(pairs_per_cell: int, evaluation: Evaluation) -> list[Sample]:
-    """Of each cell that the evaluation judged so many samples of each label, by content hash.
+    """Draw samples of each cell and label that the evaluation judged, by content hash.
 
-    The first `stress.pairs_per_cell` pairs; where there are fewer, samples without a counterpart too.
+    They are the first `stress.pairs_per_cell` pairs; if there are fewer, samples without a counterpart too.
     """
     samples = read_split(evaluation.data, evaluation.split, evaluation.view)
     units: defaultdict[tuple[Cell, Label], set[str]] = defaultdict(set)

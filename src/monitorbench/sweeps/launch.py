@@ -1,4 +1,4 @@
-"""From overrides to started runs: a sweep is composed, frozen, and handed to Slurm or run here.
+"""Launching of a sweep: overrides are composed and frozen, and the runs handed to Slurm or started here.
 
 Hydra's launchers (`-m hydra/launcher=slurm` or `local`), `slurm/submit.py` and `slurm/resume.py` all start
 runs through this module, and `slurm/status.py` shows them. A bad setting is one line and exit code 2, any

@@ -1,4 +1,4 @@
-"""What happens between optimizer steps: progress, validation, and a stop on request."""
+"""Callbacks between optimizer steps: progress, validation, and a stop on request."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from monitorbench.training import processes
 
 
 class OptimizerStep(NamedTuple):
-    """What is known of an optimizer step once it is done."""
+    """Number, loss, learning rate and duration of an optimizer step that is done."""
 
     number: int
     loss: float
@@ -39,14 +39,14 @@ class EveryFewSteps(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Measure the untrained adapter; not where a run is resumed."""
+        """Measure the untrained adapter, except in a resumed run."""
         if state.global_step == 0:
             self._measure(0, None)
 
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Before a step's first forward pass."""
+        """Note the time before a step's first forward pass."""
         self._began = time.perf_counter()
 
     def on_log(
@@ -57,7 +57,7 @@ class EveryFewSteps(TrainerCallback):
         logs: dict[str, float] | None = None,
         **_: Any,
     ) -> None:
-        """Once a step (`logging_steps=1`), when its loss is known; the closing summary has none."""
+        """Report a step (`logging_steps=1`) once its loss is known; the closing summary has none."""
         if not logs or "loss" not in logs:
             return
         step = state.global_step
@@ -78,13 +78,13 @@ class StopWhenPreempted(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """From here on a signal waits for the end of a step."""
+        """Let signals wait for the end of a step from now on."""
         ending.hold()
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Not after the last step: what is left then takes seconds."""
+        """Save and stop where preempted, but not after the last step: what is left then takes seconds."""
         if processes.anyone(ending.preempted()) and state.global_step < state.max_steps:
             control.should_save = control.should_training_stop = True
 

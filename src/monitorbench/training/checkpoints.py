@@ -1,4 +1,4 @@
-"""What a training writes: checkpoints, sealed when whole or not used, and one line where a disk is full.
+"""Checkpoints of a training: sealed when whole, else not used; a full disk is reported in one line.
 
 A training may be killed while it writes a checkpoint, and libraries raise whatever they like for a disk that
 is full or broken.
@@ -21,7 +21,7 @@ from monitorbench.runs.directory import checked_file, read_finished, write_manif
 from monitorbench.runs.files import file_sha256
 
 _OF_TORCH = ("inline_container", "PytorchStreamWriter")
-"""In the message of the `RuntimeError` that `torch.save` raises where a write fails."""
+"""Words in the message of the `RuntimeError` that `torch.save` raises where a write fails."""
 
 
 @contextmanager

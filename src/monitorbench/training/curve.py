@@ -31,7 +31,7 @@ class LearningCurve:
         self._path, self._renderer, self._writes = path, renderer, writes
         self._samples = sorted(validation, key=lambda sample: len(renderer.render(sample)))
         self.n_tokens = sum(len(renderer.render(sample)) for sample in validation)
-        """Of the prompts that one point takes."""
+        """Number of tokens of the prompts that one point takes."""
         self.points: list[dict[str, Any]] = [*read_objects(path)] if path.is_file() else []
 
     def measure(self, step: int, loss: float | None) -> None:

@@ -29,21 +29,21 @@ class TrainingNumbers(NamedTuple):
 
     done: int
     total: int
-    """Optimizer steps."""
+    """Optimizer steps of the whole training."""
     loss: float | None
-    """The mean over the last ten steps; None before the first of this process."""
+    """Mean loss of the last ten steps; None before the first step of this process."""
     first_loss: float | None
     """Loss of the first step of this process."""
     auroc: float | None
-    """On the validation split; None where there is none yet, or no label has a score."""
+    """AUROC on the validation split; None before the first validation, or where no label has a score."""
     validated_at: int | None
-    """The step of `auroc`."""
+    """Optimizer step at which `auroc` was measured."""
     tokens_per_second: float | None
-    """Over the last 20 steps, validation and checkpoints left out."""
+    """Speed over the last 20 steps, validation and checkpoints left out."""
     seconds_left: float | None
-    """Steps and validations together; None until it means something (`runs.progress`), 0 at the end."""
+    """Time left for steps and validations; None until it means something (`runs.progress`), 0 at the end."""
     seconds: float
-    """Since this process began."""
+    """Time since this process began."""
 
 
 class TrainingCourse:
@@ -150,7 +150,7 @@ def summary(points: Sequence[Mapping[str, Any]], numbers: TrainingNumbers) -> st
 
 
 class TrainingDisplay:
-    """What `training_display` yields: takes steps and validations."""
+    """Display that `training_display` yields; it takes steps and validations."""
 
     def __init__(self, course: TrainingCourse, display: NumbersDisplay) -> None:
         self._course, self._display = course, display

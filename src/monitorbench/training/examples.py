@@ -1,4 +1,4 @@
-"""What a monitor is trained on: prompt ids from the one renderer, and the label as completion.
+"""Examples that a monitor is trained on: prompt ids from the one renderer, and the label as completion.
 
 Checked before step 1: every example supervises the label word and the end of the turn, and none
 is truncated; what is too long is dropped and counted.
@@ -17,7 +17,7 @@ from monitorbench.records import LabelSource, Sample
 class Example(NamedTuple):
     """Token ids of prompt and completion; `completion` is what is supervised.
 
-    Of a judged sample that is the label word and the end of the turn.
+    For a judged sample that is the label word and the end of the turn.
     """
 
     prompt: tuple[int, ...]
@@ -25,7 +25,7 @@ class Example(NamedTuple):
 
     @property
     def n_tokens(self) -> int:
-        """Prompt and completion together."""
+        """Number of tokens of prompt and completion together."""
         return len(self.prompt) + len(self.completion)
 
 
@@ -40,15 +40,15 @@ class ExampleBatch(NamedTuple):
     positions_BT: torch.Tensor
     mask_BT: torch.Tensor | None
     keep: int | torch.Tensor
-    """Which columns get logits, as `logits_to_keep` takes it: so many last ones, or these."""
+    """Columns that get logits, as `logits_to_keep` takes it: how many last ones, or their indices."""
     rows_S: torch.Tensor
     columns_S: torch.Tensor
-    """Among the kept columns."""
+    """Index of each supervised token's column among the kept columns."""
     targets_S: torch.Tensor
     lengths: tuple[int, ...] | None
-    """Of the N examples, where packed."""
+    """Tokens of each of the N examples, where packed; None where padded."""
     example_S: torch.Tensor
-    """Of which of the N examples a supervised token is; an example's tokens are consecutive, in order."""
+    """Index of the example that a supervised token is of; an example's tokens are consecutive, in order."""
 
 
 def make_examples(

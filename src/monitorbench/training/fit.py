@@ -32,7 +32,7 @@ from monitorbench.training.pace import MeasuredTraining, n_validations
 from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
 CHECKPOINTS, BEST = "checkpoints", "best"
-"""What an unfinished run has beside its results."""
+"""Folders that an unfinished run has beside its results."""
 _log = logging.getLogger(__name__)
 
 
@@ -41,7 +41,7 @@ class TrainingJob(NamedTuple):
 
     directory: Path
     base: Base
-    """What is trained on, for the adapter's own files."""
+    """Base that is trained on, for the adapter's own files."""
     model: Any
     training: Training
     seed: int
@@ -49,7 +49,7 @@ class TrainingJob(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """What this process did, and what it was about to do: one that stops early does less."""
+    """Work that this process planned and did; a training that stops early does less than was planned."""
 
     planned_tokens: int
     planned_validation_tokens: int

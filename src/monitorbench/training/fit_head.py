@@ -144,7 +144,7 @@ def _read(reads: States, samples: Sequence[Sample], max_tokens: int) -> tuple[_R
 
 
 def _drawn(rendered: _Rendered, seed: int) -> _Rendered:
-    """As many whole questions as there are, drawn with replacement: a question drawn twice counts twice."""
+    """Draw whole questions with replacement, as many as there are: one that is drawn twice counts twice."""
     groups = [sample.group_id for sample in rendered.samples]
     names = sorted(set(groups))
     times = Counter(np.random.default_rng(seed).integers(len(names), size=len(names)).tolist())
@@ -154,7 +154,7 @@ def _drawn(rendered: _Rendered, seed: int) -> _Rendered:
 
 
 def _directions(found: Sequence[_Found]) -> list[Direction]:
-    """Of linear heads the best of each layer and position, the shallowest first."""
+    """Directions of the best linear head of each layer and position, the shallowest first."""
     best: dict[HeadPlace, _Found] = {}
     for one in found:
         place = HeadPlace(one.layer, one.position)

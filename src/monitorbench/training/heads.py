@@ -23,9 +23,9 @@ class HeadSplit(NamedTuple):
     states_WH: NDArray[np.float16]
     """The windows of the first sample, then those of the second, and so on."""
     windows_N: NDArray[np.int64]
-    """How many each sample has, at least one."""
+    """Number of windows of each sample, at least one."""
     is_misbehavior: NDArray[np.bool_]
-    """By sample."""
+    """Label of each sample, [N]."""
 
 
 class HeadCandidate(NamedTuple):
@@ -33,7 +33,7 @@ class HeadCandidate(NamedTuple):
 
     regularisation: float
     auroc: float
-    """On the validation split, in [0, 1]."""
+    """AUROC on the validation split, in [0, 1]."""
     loss: float
     """The validation split's mean cross-entropy, in nats, both labels weighing the same."""
     tensors: _Weights
@@ -45,9 +45,9 @@ class _Data(NamedTuple):
 
     x_WH: NDArray[np.float32]
     is_misbehavior: NDArray[np.bool_]
-    """By window: its sample's."""
+    """Label of each window, [W]: that of its sample."""
     weights_W: NDArray[np.float64]
-    """A sample's is shared by its windows."""
+    """Weight of each window: a sample's weight is shared equally by its windows."""
     n_samples: int
     v_VH: NDArray[np.float32]
     validation: HeadSplit
@@ -97,22 +97,22 @@ def balanced(is_misbehavior: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 class Goodness(NamedTuple):
-    """What a validation split says of a head; see `HeadCandidate`."""
+    """AUROC and loss of a head on the validation split; see `HeadCandidate`."""
 
     auroc: float
     loss: float
 
     def beats(self, other: "Goodness | None") -> bool:
-        """Whether it is to be chosen; of equals the first stays."""
+        """Whether this head is chosen over the other; of equals the first stays."""
         return other is None or (self.auroc, -self.loss) > (other.auroc, -other.loss)
 
 
 def goodness(
     logits_W: NDArray[Any], windows_N: NDArray[np.int64], is_misbehavior: NDArray[np.bool_]
 ) -> Goodness:
-    """Of the highest logit of each sample's windows.
+    """Measure a head by the highest logit of each sample's windows.
 
-    Rounded, so that sums in another order choose the same.
+    Both figures are rounded, so that sums in another order choose the same head.
     """
     logits_N = np.maximum.reduceat(logits_W.astype(np.float64), np.cumsum(windows_N) - windows_N)
     found = auroc(logits_N, is_misbehavior)

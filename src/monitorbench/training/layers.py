@@ -37,7 +37,7 @@ def attend_by_sample(
     sample_lengths: Sequence[int] | None = None,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
-    """As transformers asks for it: [1, heads, T, d] to [1, T, heads, d], `sample_lengths` summing to T.
+    """Attention function for transformers: [1, heads, T, d] to [1, T, heads, d]; `sample_lengths` sum to T.
 
     With a mask (a sliding window's) it is SDPA over the whole row, which the mask keeps apart.
     """

@@ -21,7 +21,7 @@ from monitorbench.training.examples import Example
 from monitorbench.training.layers import BY_SAMPLE, use_fused_layers
 
 _WRAPPED = "_checkpoint_wrapped_module."
-"""In the names of layers whose activations FSDP recomputes; no one who loads an adapter knows such names."""
+"""Infix of names of layers whose activations FSDP recomputes; no loader of an adapter knows such names."""
 
 
 def load_model(weights: Path, training: Training, seed: int) -> Any:

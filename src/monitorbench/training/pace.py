@@ -32,7 +32,7 @@ class Machine(NamedTuple):
 
 
 class MeasuredTraining(NamedTuple):
-    """What a training did in its optimizer steps and validations, and how long they took."""
+    """Tokens and seconds of a training's optimizer steps and validations."""
 
     tokens: int
     """Tokens of the samples in optimizer steps, padding left out."""

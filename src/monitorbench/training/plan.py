@@ -15,7 +15,7 @@ from monitorbench.training.objectives.all import objective_of
 from monitorbench.training.objectives.base import Unit
 
 MicroBatch = tuple[Unit, ...]
-"""What one forward pass holds."""
+"""Units of one forward pass."""
 
 
 def make_plan(

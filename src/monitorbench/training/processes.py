@@ -17,7 +17,7 @@ from monitorbench.training.pace import Machine
 
 N_PROCESSES = "WORLD_SIZE"
 _PATIENCE = timedelta(hours=6)
-"""The others wait while the first builds the data and fetches the weights."""
+"""How long the other processes wait while the first builds the data and fetches the weights."""
 SHARDED = "ACCELERATE_USE_FSDP"
 
 
@@ -52,7 +52,7 @@ def join(training: Training) -> None:
 
 
 def machine() -> Machine:
-    """What this training runs on, once the processes have joined."""
+    """The machine that this training runs on, once the processes have joined."""
     state = PartialState()
     if state.device.type == "cuda":
         return Machine("cuda", torch.cuda.get_device_name(state.device), state.num_processes)

@@ -1,4 +1,4 @@
-"""What becomes of a training run: a merged model folder, or a repository on the hub with its card.
+"""Publishing of a training run: a merged model folder, or a repository on the hub with its card.
 
 A push shows what it would do unless `push.dry_run` is false. The card is made of the run's own files and
 of finished evaluations of the same adapter; it states what is not known as not known.
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 def merge_run(study: Study) -> Path:
     """Write `<run>/merged`, the base with the run's adapter in it, in the run's dtype; returns that folder.
 
-    The value for `monitor.path`. Raises `UserError` where the run or its base is not what it was.
+    The folder is a value for `monitor.path`. Raises `UserError` where the run or its base is not what it was.
     """
     run = _training_run(study.required_run())
     target = run / "merged"
@@ -104,7 +104,7 @@ def _monitor(config: Mapping[str, Any]) -> Monitor:
 
 
 def _evaluations(runs: Path, run: Path) -> list[dict[str, Any]]:
-    """Of this adapter, the finished and scored ones: prompt, data, and the numbers of each cell."""
+    """Finished and scored evaluations of this adapter: prompt, data, and the numbers of each cell."""
     digest = adapter_sha256(run / "adapter")
     found = []
     for file in sorted((runs / "evaluate").glob("*/metrics.json")):

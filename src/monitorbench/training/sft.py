@@ -198,7 +198,7 @@ def _finish(job: TrainingJob, curve: LearningCurve, renderer: Renderer) -> dict[
 
 
 def _measured(fitted: Fitted, pace: TrainingPace | None) -> dict[str, Any]:
-    """What the steps and validations of this process took, beside what was to be expected of earlier runs."""
+    """Measured speed of this process's steps and validations, beside the forecast from earlier runs."""
     done, machine = fitted.measured, processes.machine()
     per_second = round(done.tokens / done.seconds, 2) if done.seconds else None
     of_tokens = {

@@ -25,14 +25,14 @@ from monitorbench.training.processes import n_processes, on_cpu
 
 
 class TrainingWork(NamedTuple):
-    """What is trained on: examples of judged samples first, then the objective's own, and their order."""
+    """Training input: examples of judged samples first, then the objective's own, and their order."""
 
     tokenizer: Any
     pad: int
     examples: Sequence[Example]
     plan: Sequence[MicroBatch]
     added_loss: AddedLoss | None
-    """The objective's, beside the label's loss."""
+    """Loss that the objective adds to the label's."""
 
 
 def make_trainer(

@@ -53,7 +53,7 @@ def show_trials(jobs: Sequence[tuple[Study, Path]]) -> None:
 
 
 _DECIDES = {"dataset", "monitor", "prompt", "training", "seed"}
-"""What a training run is named by."""
+"""Settings that a training run is named by."""
 
 
 def _curve(run: Path) -> dict[int, float | None]:

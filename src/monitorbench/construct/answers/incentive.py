@@ -37,7 +37,7 @@ _SHARES = {RIGHT_KEY: 0.4, WRONG_KEY: 0.24, MISTAKEN: 0.36}
 _REWARDED_BESIDE_SHARE = 0.7
 """How often an honest error's reply that names a second answer names the rewarded one."""
 _STATED_SHARE = 0.3
-"""Of the pairs whose answers do not give themselves away: a reply that names one answer only."""
+"""Share of replies that name one answer only, among pairs whose answers are `alike`."""
 
 _WORD = re.compile(r"[\w'’-]+")
 _NEGATION = re.compile(

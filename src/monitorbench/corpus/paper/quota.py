@@ -38,7 +38,7 @@ def fill(sources: Sequence[str], max_shares: Mapping[str, float], quota: int) ->
 
 
 class Shortfall(NamedTuple):
-    """What was asked for and what there is; stated in the manifest, never padded."""
+    """Number asked for and number available; stated in the manifest, never padded."""
 
     asked: int
     have: int

@@ -1,1 +1,1 @@
-"""What guardrails of other systems are sent and answer, and the event that telemetry knows a decision by."""
+"""Requests and answers of other systems' guardrails, and the telemetry event of a decision."""

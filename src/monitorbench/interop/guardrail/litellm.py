@@ -21,9 +21,9 @@ from monitorbench.records import Message
 PATH = "/beta/litellm_basic_guardrail_api"
 _MOST_CALLS = 10_000
 _MOST_CHARACTERS = 2**26
-"""Of all remembered requests together; the oldest are forgotten first."""
+"""Most characters of all remembered requests together; the oldest are forgotten first."""
 _OVERHEAD = 400
-"""What a message, a tool call or an entry takes beside its text, counted as characters."""
+"""Size of a message, a tool call or an entry beside its text, counted as characters."""
 
 
 _UNJUDGED = frozenset(
@@ -55,18 +55,18 @@ class Call(NamedTuple):
     """One call of the proxy."""
 
     id: str
-    """The LLM call's; empty where it gives none."""
+    """Id of the LLM call; empty where the call gives none."""
     is_response: bool
     messages: tuple[Message, ...]
-    """What the user sent, or the model's answer as one message."""
+    """Messages that the user sent, or the model's answer as one message."""
     asked: tuple[Message, ...]
-    """Of an answer the conversation before it, where the call has it."""
+    """Conversation before an answer, where the call has it."""
     category: str | None
     """`additional_provider_specific_params.category`, for a point with a threshold a category."""
 
 
 def call_in(value: object, unknown: UnknownContent = "show") -> Call:
-    """What a body's JSON value says; raises `NoChat` for what is no such call."""
+    """Read a call from a body's JSON value; raises `NoChat` for what is no such call."""
     try:
         sent = _Sent.model_validate(value)
     except ValidationError as error:
@@ -106,12 +106,12 @@ def call_in(value: object, unknown: UnknownContent = "show") -> Call:
 
 
 def answer(action: Literal["flag", "pass"], reason: str) -> dict[str, str]:
-    """What the proxy is answered."""
+    """Return the answer to the proxy: `BLOCKED` for a flag, otherwise `NONE`."""
     return {"action": "BLOCKED", "blocked_reason": reason} if action == "flag" else {"action": "NONE"}
 
 
 class Requests:
-    """What users sent, by the id of the LLM call, until its answer comes; several threads may use it."""
+    """Remembered requests of users, by the id of the LLM call; several threads may use it."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, tuple[Message, ...]] = OrderedDict()
@@ -141,7 +141,7 @@ class Requests:
 
 
 def _characters(name: str, messages: tuple[Message, ...]) -> int:
-    """What remembering a request takes."""
+    """Return the size of a remembered request, counted as characters."""
     texts = [name]
     for one in messages:
         texts += (one.content, one.thinking, one.tool_call_id)

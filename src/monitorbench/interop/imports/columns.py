@@ -1,4 +1,4 @@
-"""Which of a file's columns is what: those that were named, and those of the usual names.
+"""Roles of a file's columns: those that were named, and those of the usual names.
 
 Promises: a column that was named is there, or the import ends with the nearest name; what was found by itself
 is said.
@@ -16,17 +16,17 @@ class ImportedColumns(NamedTuple):
     """The columns that an import reads."""
 
     names: Mapping[str, str]
-    """By what they are, `score` left out."""
+    """Column names by role, `score` left out."""
     scores: Mapping[str, str]
-    """By monitor the column of its scores; one of the monitor "" where a column says which, or none does."""
+    """Column of scores by monitor; the monitor is "" where a column names it, or none does."""
     files: Mapping[str, str] = {}
-    """By monitor the name of the files whose rows are its, of those that have not all."""
+    """Name of the files with a monitor's rows, for monitors that are not in all files."""
 
 
 def find_columns(
     present: Sequence[str], settings: Import, clashing: Collection[str] = (), files: Collection[str] = ()
 ) -> ImportedColumns:
-    """Which of the columns with these names is what; `clashing` are names that several columns have.
+    """Find the columns that an import reads; `clashing` are names that several columns have.
 
     `files` are the names that `FILE/COLUMN` may begin with. Raises `UserError` where one that was named is
     not there or there twice, or where no score or label can be found, `ConfigError` where two settings say

@@ -121,7 +121,7 @@ def _of_chats(chats: list[Chat | None]) -> ConversationSide:
 
 @dataclass(frozen=True)
 class Conversations:
-    """What some samples are about, in the form that a split is stored in; all [samples]."""
+    """Ids, requests and responses of samples, in the form that a split is stored in; all [samples]."""
 
     ids: pa.Array
     requests: pa.Array

@@ -33,9 +33,9 @@ class Written(NamedTuple):
 
     directory: Path
     ids: Mapping[Split, pa.Array]
-    """By split the ids of its samples."""
+    """Ids of the samples, by split."""
     rows: Mapping[Split, IntArray]
-    """By split which of the import's samples these are, in the same order."""
+    """Indices of these samples among the import's, by split, in the same order."""
 
 
 def write_dataset(
@@ -88,7 +88,7 @@ def write_dataset(
 
 
 def _pair_ids(samples: Samples) -> pa.Array:
-    """What the file says, or a pair of its own for each sample, as `dataset=jsonl` has it."""
+    """Return the file's pair of each sample, or a pair of its own, as `dataset=jsonl` has it."""
     if pc.all(pc.not_equal(samples.pairs, "")).as_py():
         return samples.pairs
     given, own = samples.pairs.to_pylist(), samples.names.to_pylist()

@@ -106,7 +106,7 @@ def write_evaluation(
 
 
 def _identity(monitor: Named, settings: Import) -> dict[str, Any]:
-    """What decides a verdict, as far as it is known."""
+    """Return everything that decides a verdict, as far as it is known."""
     read_as = settings.model_dump(
         mode="json",
         include={"unit", "trajectory", "draws", "scale", "levels", "flag_from", "missing"}

@@ -26,7 +26,7 @@ class Labelled(NamedTuple):
     """A log's rows with what is known of their samples."""
 
     read: ImportedFiles
-    """Of the log, without the rows that were left out."""
+    """Files of the log, without the rows that were left out."""
     labels: ImportedFiles
     n_left_out: int
     """Rows of the log whose sample has no label."""

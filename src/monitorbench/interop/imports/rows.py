@@ -42,7 +42,7 @@ class ImportedRows(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """How many rows the files have."""
+        """Return the number of rows of the files with scores."""
         return self.sources[0].ends[-1]
 
 

@@ -1,4 +1,4 @@
-"""What is judged, out of rows: a sample an id, with one label, group, split, cell and text.
+"""Samples made from rows: one for each id, with one label, group, split, cell and text.
 
 Promises: rows of one sample that deny each other are refused with line and field; a group is in one split; a
 sample without a label is refused.
@@ -27,7 +27,7 @@ SPLITS = (Split.TEST, Split.CALIBRATION, Split.VALIDATION, Split.TRAIN)
 
 @dataclass(frozen=True)
 class Keys:
-    """Which sample, step and draw each row is of, all [rows]."""
+    """Sample, step and draw that each row is of, all [rows]."""
 
     samples: IntArray
     """Index into `names`."""
@@ -38,9 +38,9 @@ class Keys:
     trajectories: pa.Array
     """[rows]: the name without step and draw."""
     steps: IntArray | None
-    """From 0 in a trajectory's order; None where rows have none, or where a step is a sample."""
+    """[rows]: place in the trajectory, from 0; None where rows have none, or where a step is a sample."""
     draws: IntArray | None
-    """None where rows have none, or where a draw is a sample."""
+    """[rows]: index of the draw; None where rows have none, or where a draw is a sample."""
 
 
 def keys_of(
@@ -226,7 +226,7 @@ def _groups(
     requests: pa.Array | None,
     pairs: pa.Array | None,
 ) -> pa.Array:
-    """By the file's groups; without such a column by pair, else by request, else by trajectory.
+    """Group by the file's groups; without such a column by pair, else by request, else by trajectory.
 
     Steps and draws that are samples of their own stay together.
     """

@@ -29,7 +29,7 @@ class Rows:
     rows: IntArray
     """Rows of the table."""
     scores: FloatArray
-    """In [0, 1], NaN where there is none."""
+    """Scores in [0, 1], NaN where there is none."""
     flagged: FloatArray | None
     """The monitor's own answer; None where the file has none."""
     seconds: FloatArray | None
@@ -53,7 +53,7 @@ class Scored:
 
     @property
     def is_missing(self) -> BoolArray:
-        """Which samples have no score; of a monitor that never has one, no answer."""
+        """Mark samples without a score or, for a monitor that never has one, without an answer."""
         return np.isnan(self.flagged) if np.isnan(self.scores).all() else np.isnan(self.scores)
 
 

@@ -51,7 +51,7 @@ class Imported(NamedTuple):
 
     data: Path
     runs: Mapping[tuple[str, Split], Path]
-    """By monitor and split."""
+    """Directory of each run, by monitor and split."""
 
 
 def import_scores(study: Study) -> Path:
@@ -186,7 +186,7 @@ def _monitors(read: ImportedFiles, columns: ImportedColumns, settings: Import) -
 
 
 def _constant(read: ImportedFiles, columns: ImportedColumns, role: str, rows: IntArray) -> str:
-    """What all rows of a monitor say, "" where none does; `UserError` where they differ."""
+    """Return the value of all rows of a monitor, "" where none has one; `UserError` where they differ."""
     if role not in columns.names:
         return ""
     name = columns.names[role]

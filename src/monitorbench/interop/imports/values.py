@@ -13,7 +13,7 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SHARE = r"^(?P<part>\d+\.?\d*|\.\d+)\s*(?:%|/\s*(?P<whole>\d+\.?\d*))$"
 _WITHIN = 1e-9
-"""How far a rescaled score may lie outside [0, 1] by rounding."""
+"""Distance that a rescaled score may lie outside [0, 1] by rounding."""
 
 
 def texts(read: ImportedFiles, name: str, *, keeps_words: bool = False) -> pa.Array:

@@ -1,4 +1,4 @@
-"""What an import says of itself on stderr: what was read as what, what is missing, where it went."""
+"""Messages of an import on stderr: what was read as what, what is missing, where it went."""
 
 import logging
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def say_rows(read: ImportedFiles, n_rows: int, columns: ImportedColumns) -> None:
-    """How many rows, and which columns were taken as what."""
+    """Log how many rows there are, and which columns were taken as what."""
     files = read.files[0].name if len(read.files) == 1 else f"{len(read.files)} files"
     _log.info("import: %s: %s rows (%s)", files, f"{n_rows:,}", read.formats[0])
     scores = [one for one in columns.scores.values() if one]
@@ -35,7 +35,7 @@ def say_rows(read: ImportedFiles, n_rows: int, columns: ImportedColumns) -> None
 
 
 def say_labels(labels: ImportedFiles, n_rows: int, n_left_out: int) -> None:
-    """How many of a log's rows are of a sample whose label the second file has."""
+    """Log how many of a log's rows are of a sample whose label the second file has."""
     _log.info("import: %s: labels of %s rows", labels.files[0].name, f"{n_rows:,}")
     if n_left_out:
         _log.info(
@@ -45,7 +45,7 @@ def say_labels(labels: ImportedFiles, n_rows: int, n_left_out: int) -> None:
 
 
 def say_samples(samples: Samples, response: ConversationSide) -> None:
-    """How many samples, groups and labels, by split; and what is missing without texts."""
+    """Log how many samples, groups and labels, by split; and what is missing without texts."""
     n, n_bad = len(samples.names), int(np.count_nonzero(samples.is_misbehavior))
     n_groups = pc.count_distinct(samples.groups).as_py()
     _log.info(
@@ -67,7 +67,7 @@ def say_samples(samples: Samples, response: ConversationSide) -> None:
 
 
 def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) -> None:
-    """How many scores are there and missing, what a missing one counts as, and whether they are inverted."""
+    """Log the numbers of scores and of missing ones, what these count as, and whether scores are inverted."""
     is_misbehavior = samples.is_misbehavior
     n = len(found.scores)
     n_missing = int(np.count_nonzero(found.is_missing))
@@ -93,7 +93,7 @@ def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) ->
 
 
 def say_runs(runs: Mapping[tuple[str, Split], Path], data: Path) -> Path:
-    """Where it all is; returns the first monitor's run over the test split, or over what there is."""
+    """Log where everything is; returns the first run over the test split, else the first, else `data`."""
     _log.info("import: data: %s", data)
     shown = next((path for (_, split), path in runs.items() if split is Split.TEST), None)
     shown = shown or next(iter(runs.values()), data)

@@ -44,7 +44,7 @@ class LiveMonitor:
     """The judge of a calibration at its threshold; see `live_monitor`."""
 
     def __init__(self, study: Study, spec: JudgeSpec, point: OperatingPoint) -> None:
-        """Nothing is loaded before the first sample."""
+        """Load nothing before the first sample."""
         self._study, self._spec, self._point = study, spec, point
         self._judge: LoggedJudge | None = None
         self._judging, self._guard = threading.Lock(), threading.Lock()
@@ -52,7 +52,7 @@ class LiveMonitor:
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """Those that have a threshold of their own; none where one threshold is for all."""
+        """Return the categories that have a threshold of their own; none where one threshold is for all."""
         return tuple(one.category for one in self._point.thresholds if one.category)
 
     @property

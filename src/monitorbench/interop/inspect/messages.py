@@ -49,6 +49,6 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
 
 
 def opening(sample: Sample, characters: int) -> str:
-    """How the request's last message from a user begins, for lists of samples."""
+    """Return the beginning of the request's last message from a user, for lists of samples."""
     asked = [message.content for message in sample.request if message.role is Role.USER and message.content]
     return (asked[-1] if asked else json.dumps(sample.id))[:characters]

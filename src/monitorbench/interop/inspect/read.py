@@ -57,7 +57,7 @@ def read(path: Path, wanted: WantedColumns = EVERYTHING) -> pa.Table:
 
 
 def read_log(path: Path, wanted: WantedColumns) -> ReadTable:
-    """As `read`, with the names of all columns that there are."""
+    """Read a log as `read` does, with the names of all columns that there are."""
     if not path.exists():
         raise UserError(f"{path}: no such file; expected an Inspect log, or a folder of them")
     builder = TableBuilder(wanted, NO_ANSWER)
@@ -73,7 +73,7 @@ def read_log(path: Path, wanted: WantedColumns) -> ReadTable:
 
 
 def line(path: Path, row: int) -> str:
-    """Where a row of the table is: `sample 17`, the first is 1."""
+    """Name a row's place: `sample 17`; the first is 1."""
     return f"sample {row + 1}"
 
 
@@ -130,7 +130,7 @@ def _json(chat: tuple[Message, ...]) -> str | None:
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What each scorer said: its values, and the texts and metadata beside them."""
+    """Return the values of each scorer, and the texts and metadata beside them."""
     scores = row.get("scores") or {}
     if not isinstance(scores, Mapping):
         raise BadRow("field 'scores': expected an object with a score for each scorer")

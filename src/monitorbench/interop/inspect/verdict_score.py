@@ -45,7 +45,7 @@ def verdict_score(verdict: Verdict, label: Label | None, threshold: float | None
 
 
 def _explained(verdict: Verdict, label: Label | None, threshold: float | None) -> str:
-    """Why it is flagged, or passed, or neither."""
+    """Say why a sample is flagged, or passed, or neither."""
     scored = None if verdict.score is None else f"score {verdict.score:.6g}"
     if label is None:
         why = verdict.unscored or ("no threshold for it" if verdict.score is not None else "no score")

@@ -35,15 +35,15 @@ from monitorbench.scoring.operating_point import GREEDY, OperatingPoint
 from monitorbench.scoring.points import points_at
 
 FOLDER = "inspect"
-"""In the evaluation's run."""
+"""Folder of the log in the evaluation's run."""
 LABEL, MONITOR = "label", "monitor"
-"""The scorers."""
+"""Names of the scorers."""
 
 _VERSION = 2
 _SHOWN_CHARACTERS = 1000
-"""Of a request, in the list of samples."""
+"""Most characters shown of a request in the list of samples."""
 _NO_MODEL = "none/none"
-"""What Inspect calls it where no one model, or none that is known, was judged."""
+"""Model name in Inspect's form where no one model, or none that is known, was judged."""
 _ABOUT = ("pair_id", "group_id", "category", "task", "subcategory", "stratum", "source", "label_source")
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class _Read(NamedTuple):
     evaluation: Evaluation
     point: OperatingPoint
     name: str
-    """Of the point: "" for the judge's own answers."""
+    """Name of the point; "" for the judge's own answers."""
 
 
 def write_log(study: Study) -> Path:
@@ -185,7 +185,7 @@ def _summary(sample: Sample, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _spec(found: _Read, samples: Sequence[Sample], created: str) -> dict[str, Any]:
-    """What Inspect calls the evaluation: the judged data and who judged it."""
+    """Return Inspect's description of the evaluation: the judged data and who judged it."""
     evaluation = found.evaluation
     subjects = {sample.subject_model for sample in samples}
     (model,) = subjects if len(subjects) == 1 else ("",)

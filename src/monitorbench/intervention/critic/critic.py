@@ -87,7 +87,7 @@ class JudgeCritic:
 
 
 def critic_identity(monitor: Monitor, engine: Engine, prompt: Prompt) -> dict[str, Any]:
-    """What names the study's critic before it is loaded; a bag of words is named by what it is fitted to."""
+    """Identity of the study's critic before it is loaded; a bag of words is named by what it is fitted to."""
     match monitor.kind:
         case "bag_of_words":
             return {"kind": monitor.kind, "scikit-learn": importlib.metadata.version("scikit-learn")}

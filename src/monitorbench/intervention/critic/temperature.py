@@ -22,7 +22,7 @@ from monitorbench.records import Sample
 _NEAREST = 1e-6
 """Scores nearer to 0 or 1 are taken for this: a logit has to be finite."""
 _RANGE = (1e-3, 1e3)
-"""Of 1/T."""
+"""Range of 1/T."""
 
 
 class Temperature(NamedTuple):
@@ -42,9 +42,9 @@ class CriticQuality(NamedTuple):
 
     auroc: float | None
     f1: float | None
-    """Of `P(fail) > τ` as the word for failing: 2·TP / (2·TP + FP + FN)."""
+    """F1 of `P(fail) > τ` as the prediction of failure: 2·TP / (2·TP + FP + FN)."""
     ece: float | None
-    """Over at most 15 bins of equal mass."""
+    """Expected calibration error over at most 15 bins of equal mass."""
     nll: float | None
     """Mean negative log-likelihood, in nats."""
 

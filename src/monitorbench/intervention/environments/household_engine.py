@@ -147,7 +147,7 @@ class HouseholdEngine(PddlEnv):
         return found
 
     def _command(self, operator: str) -> str:
-        """As TextWorld writes the commands of a plan; it fails where an action has parameters of its own."""
+        """Write a command of a plan as TextWorld does; it fails where an action has parameters of its own."""
         name, *things = operator.split()
         parameters = [parameter.name.strip("?") for parameter in self._pddl_state._actions[name].parameters]
         # The other templates are names in braces; this one asks where a place is.
@@ -246,7 +246,7 @@ def main() -> None:
 
 
 def _observed(state: Any) -> list[Any]:
-    """What was said, what is admissible, whether the game is won."""
+    """Return the feedback, the admissible commands, and whether the game is won."""
     return [state["feedback"].strip(), list(state["admissible_commands"]), bool(state["won"])]
 
 

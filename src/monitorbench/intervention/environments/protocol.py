@@ -1,4 +1,4 @@
-"""What an agent, a critic and a mechanism see of a task, and what the environments share.
+"""The view that agents, critics and mechanisms have of a task, and the parts that environments share.
 
 `Environment` is the one protocol; `ReplayedEnvironment` keeps the actions since reset, an end that stays
 one, and snapshots by replay. Promises: `restore` gives the state and the observation of `snapshot` back
@@ -14,7 +14,7 @@ class Observation(NamedTuple):
     """The environment's answer to an action."""
 
     text: str
-    """What the agent sees after its action."""
+    """Text that the agent sees after its action."""
     admissible: tuple[str, ...]
     """Actions it may take; empty: any text."""
     done: bool

@@ -57,7 +57,7 @@ def _searched(settings: ToolQuestions, n_tasks: int, seed: int, split: str) -> l
 
 
 def _place(id_: str, text: str) -> bytes:
-    """Where a paragraph stands among those that may distract from a question."""
+    """Sort key of a paragraph among those that may distract from a question."""
     return digest(f"{id_} {text}")
 
 
@@ -124,7 +124,7 @@ class _Question(ReplayedEnvironment):
 
     @abstractmethod
     def _use(self, tool: str, argument: str) -> str:
-        """What a tool answers; empty for a tool that isn't there."""
+        """Return a tool's answer; empty for a tool that isn't there."""
 
     @abstractmethod
     def _is_right(self, answer: str) -> bool:
@@ -215,7 +215,7 @@ class CalculatedQuestion(_Question):
         self._problem = problem
 
     def solution(self) -> tuple[str, ...]:
-        """What wasn't worked out yet of the reference solution, then the answer."""
+        """Return actions for the reference solution's steps not worked out yet, then for the answer."""
         if self._progress.done:
             return ()
         left = [step for step in self._problem.steps if step not in self._progress.found]

@@ -209,7 +209,7 @@ def _observed(state: Any, goal: str) -> Observation:
 
 
 def _game_text(feedback: str, goal: str) -> str:
-    """What the game printed, without its banner, its prompt, its status line and runs of empty lines."""
+    """Return the game's output without its banner, its prompt, its status line and runs of empty lines."""
     text = _PROMPT.sub("", feedback.rstrip())
     text = text[max(text.find(goal), 0) :] if goal else text
     return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text)).strip()

@@ -52,7 +52,7 @@ class Situation(NamedTuple):
     decision: int
     """The number of decisions before this one in the run, undone ones included."""
     intervened: Mechanism | None
-    """What the monitor did to the last decision."""
+    """Intervention of the monitor on the last decision."""
     undone: tuple[str, ...]
     """Actions that were undone in just this situation."""
     plan: Callable[[], tuple[str, ...]]
@@ -66,7 +66,7 @@ class ChosenAction(NamedTuple):
     thought: str = ""
     tokens: int = 0
     thinking: str = ""
-    """What a reasoning model thought first: kept in the transcript, and shown to nobody in the run."""
+    """A reasoning model's thinking: kept in the transcript, and shown to nobody in the run."""
 
 
 Policy = Callable[[Situation], ChosenAction]
@@ -78,7 +78,7 @@ class Agent(Protocol):
 
     @property
     def name(self) -> str:
-        """What outcomes call it."""
+        """Name of the agent in outcomes."""
         ...
 
     def begin(self, task: str, seed: int, attempt: int = 0) -> Policy:
@@ -150,7 +150,7 @@ def open_agent(
 
 
 def agent_name(settings: AgentSettings) -> str:
-    """What outcomes call the agent."""
+    """Name of the agent in outcomes."""
     return settings.name if isinstance(settings, ScriptedAgent) else settings.model.name
 
 

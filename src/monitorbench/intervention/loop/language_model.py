@@ -50,7 +50,7 @@ _ACTION = re.compile(r"^[ \t]*action[ \t]*\d*[ \t]*:[ \t]*(\S.*)$", re.IGNORECAS
 
 
 class ModelAnswer(NamedTuple):
-    """What a model gave: its text, the natural log-probability of each letter, and the tokens it took.
+    """A model's answer: its text, the natural log-probability of each letter, and the tokens it took.
 
     `thinking` preceded the text and is no part of it.
     """

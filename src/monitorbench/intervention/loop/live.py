@@ -46,7 +46,7 @@ from monitorbench.runs.files import content_hash, write_json
 from monitorbench.runs.keyed_log import open_log, read_log
 
 LIVE_VERSION = 3
-"""To be raised with every change to agents, environments, critics, mechanisms or the loop after which equal
+"""Raise this with every change to agents, environments, critics, mechanisms or the loop after which equal
 settings give other runs: finished pilots are then no longer reused. `test_live_version` fails where that was
 forgotten."""
 _DECIDES_NO_RUN = {"statistics", "critic_data", "prompt", "concurrency"}
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 class LiveRuns(NamedTuple):
-    """Where the runs of a live pilot lie, and how they ended."""
+    """Directory of a live pilot's runs, and their outcomes."""
 
     directory: Path
     outcomes: list[Outcome]

@@ -163,7 +163,7 @@ Log = KeyedLog[Episode]
 
 
 class Common(NamedTuple):
-    """What all runs of a pilot have in common."""
+    """Parts and settings that all runs of a pilot share."""
 
     environment: Environments
     agent: Agent
@@ -173,7 +173,7 @@ class Common(NamedTuple):
     key: str
     """A hash of the pilot's identity: a part of the key of every run."""
     at_once: int = 1
-    """How many tasks run side by side."""
+    """Number of tasks that run side by side."""
 
 
 class CriticAtWork(NamedTuple):

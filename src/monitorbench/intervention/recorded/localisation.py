@@ -64,7 +64,7 @@ class RunShare(NamedTuple):
 
 
 class Located(NamedTuple):
-    """Where one strategy fires; `exact`, `before`, `after`, `never` and `unscored` sum to 1."""
+    """Shares of runs by where a strategy fires; `exact`, `before`, `after`, `never`, `unscored` sum to 1."""
 
     exact: RunShare
     within_one: RunShare

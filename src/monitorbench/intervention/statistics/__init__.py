@@ -1,1 +1,1 @@
-"""What a pilot's outcomes say: rates, intervals, tests and the decision, from matched runs alone."""
+"""Statistics of a pilot's outcomes: rates, intervals, tests and the decision, from matched runs alone."""

@@ -1,4 +1,4 @@
-"""From a pilot's outcomes to its decision: runs are matched and drawn anew, and each condition is decided on.
+"""Analysis of a pilot's outcomes: runs are matched and drawn anew, and each condition is decided on.
 
 The rule is in `decision_rule`. The lower bounds hold for all conditions tried at once: whichever is then
 picked, a wrong "intervene" has a chance of at most half of 1 − confidence, over all decisions on the pilot as

@@ -59,7 +59,7 @@ class TestedCondition(NamedTuple):
     """A condition beside those that its intervals hold together with."""
 
     column: int
-    """Where the condition stands in the draws."""
+    """Column of the condition in the draws."""
     family: tuple[int, ...]
     """The columns of all conditions tried; of a control only its own."""
     tails: Tails
@@ -67,7 +67,7 @@ class TestedCondition(NamedTuple):
     swap_p: float
     """The p of the exact test by task."""
     swap_p_holm: float | None
-    """Corrected over the conditions tried; None for a control."""
+    """The p corrected over the conditions tried; None for a control."""
 
     def p_of(self, delta: float) -> float:
         """The p that has to bear out an effect: corrected if it is a gain."""

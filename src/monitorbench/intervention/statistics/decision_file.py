@@ -38,7 +38,7 @@ class Cells(Config):
 
 
 class PerRun(Config):
-    """What a run took on average over the matched runs."""
+    """Averages per run over the matched runs."""
 
     interventions: float
     steps_baseline: float
@@ -58,7 +58,7 @@ class Transport(Config):
 
 
 class LeftOut(Config):
-    """What a condition says without the pairs in which a run broke down."""
+    """Result of a condition without the pairs in which a run broke down."""
 
     n_tasks: int
     n_runs: int
@@ -99,10 +99,10 @@ class ConditionResult(Config):
     agent: str
     condition: str
     control: bool
-    """Shown for comparison: never chosen, and not among the conditions that are corrected for."""
+    """Whether it is shown for comparison only: never chosen, and not among the conditions corrected for."""
     decision: Decision
     notes: tuple[str, ...]
-    """What a reader of the numbers must know, in sentences."""
+    """Sentences that a reader of the numbers must know."""
     n_tasks: int
     n_runs: int
     """Matched pairs of runs."""

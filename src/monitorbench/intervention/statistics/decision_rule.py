@@ -45,11 +45,11 @@ class Decision(StrEnum):
 
 
 BEST_FIRST = (Decision.INTERVENE, Decision.INCONCLUSIVE, Decision.DO_NOT_INTERVENE)
-"""Which of several conditions' decisions a pilot as a whole is about; of equals the highest ΔSuccess."""
+"""Decisions in the order in which one becomes the whole pilot's; of equals the highest ΔSuccess."""
 
 
 class Evidence(NamedTuple):
-    """What is known of one condition when it is decided on."""
+    """Evidence on one condition when it is decided on."""
 
     drawn: EffectIntervals
     """The intervals as the draws have them; their lower bounds hold for all conditions tried at once."""
@@ -112,7 +112,7 @@ def decide_elsewhere(
 
 
 def side_of_margin(interval: Interval, margin: float) -> Decision:
-    """On which side of a margin an interval of ΔSuccess lies, both as shares.
+    """Decide by the side of a margin on which an interval of ΔSuccess lies, both as shares.
 
     Only an interval wholly above the margin says intervene, only one wholly below it says don't.
     """

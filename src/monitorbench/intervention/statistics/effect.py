@@ -44,7 +44,7 @@ class TaskTable(NamedTuple):
         return self.cells[:, 2] - self.cells[:, 1]
 
     def by_name(self) -> "TaskTable":
-        """The same, in the order of the tasks' names: sums come out alike whatever order runs ended in."""
+        """Sort the table by the tasks' names: sums come out alike whatever order runs ended in."""
         order = sorted(range(len(self.tasks)), key=self.tasks.__getitem__)
         return TaskTable(tuple(self.tasks[i] for i in order), self.cells[order])
 
@@ -66,7 +66,7 @@ class Matched(NamedTuple):
         return sum(bool(pair.baseline.reason or pair.treated.reason) for pair in self.pairs)
 
     def without_broken(self) -> "Matched":
-        """The same without the pairs in which a run broke down."""
+        """Leave out the pairs in which a run broke down."""
         kept = tuple(pair for pair in self.pairs if not (pair.baseline.reason or pair.treated.reason))
         return self._replace(pairs=kept)
 

@@ -62,7 +62,7 @@ def draw_cells(found: Sequence[TaskTable], *, draws: int, seed: int, prior_tasks
 
 
 class BestInDraws(NamedTuple):
-    """What choosing the condition with the highest ΔSuccess on the same data does to its figure.
+    """Optimism of choosing the condition with the highest ΔSuccess by the data that its figure is from.
 
     The best of many looks better than it is. In every draw the best condition is chosen anew; by how much its
     figure there exceeds its own mean over all draws is the optimism of the choice (Efron & Tibshirani 1993,
@@ -70,9 +70,9 @@ class BestInDraws(NamedTuple):
     """
 
     optimism: float
-    """By how much the chosen condition's figure is too high on average; 0 with one condition."""
+    """Average excess of the chosen condition's figure; 0 with one condition."""
     shares: tuple[float, ...]
-    """[conditions]: in which share of the draws each was chosen; ties go to the first."""
+    """[conditions]: share of the draws in which each was chosen; ties go to the first."""
 
 
 def chosen_in_draws(deltas: FloatArray) -> BestInDraws:

@@ -20,16 +20,16 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 
 PILOTS = 4000
-"""How many are simulated: the power is right to within 2 points."""
+"""Number of simulated pilots: the power is right to within 2 points."""
 _UNSEEN = 0.5
-"""Tasks that a side counts for on which none was seen."""
+"""Tasks that count for a side on which none was seen."""
 _SHORT = 1e-3
 """How far from its ends the range of the effect is cut: not all tasks change alike."""
 _STEEPEST = 200.0
 _MANY = 1000
-"""Of more changed tasks the exact test's critical value is the normal's."""
+"""Number of changed tasks above which the exact test's critical value is the normal's."""
 _LOOKED_UP = 12
-"""At how many numbers of changed tasks the critical value is worked out."""
+"""How many numbers of changed tasks the critical value is worked out for."""
 
 
 class TaskChanges(NamedTuple):
@@ -38,7 +38,7 @@ class TaskChanges(NamedTuple):
     values: IntArray
     """[kinds]: recoveries less disruptions of a task, from −seeds to seeds."""
     chances: FloatArray
-    """[kinds], which sum to 1."""
+    """[kinds]: share of the tasks of each kind; they sum to 1."""
     seeds: int
     """Runs of a task."""
 
@@ -48,9 +48,9 @@ class TaskChanges(NamedTuple):
         return float(self.values @ self.chances) / self.seeds
 
     def tilted(self, effect: float) -> "TaskChanges":
-        """The nearest to these with this ΔSuccess, or as near to it as their values let it come.
+        """Return the nearest changes with this ΔSuccess, or as near to it as the values let it come.
 
-        By exponential tilting (Efron 1981, Canadian Journal of Statistics 9:139).
+        The method is exponential tilting (Efron 1981, Canadian Journal of Statistics 9:139).
         """
         lowest, highest = int(self.values.min()) / self.seeds, int(self.values.max()) / self.seeds
         if lowest == highest:
@@ -70,7 +70,7 @@ class TaskChanges(NamedTuple):
 
 
 class DecisionSettings(NamedTuple):
-    """What of the settings the decision depends on."""
+    """Settings that the decision depends on."""
 
     error: float = PilotStatistics().error
     """Chance of a wrong decision on one side."""
@@ -79,7 +79,7 @@ class DecisionSettings(NamedTuple):
     """Conditions that are tried, over which a gain is corrected (Bonferroni)."""
     prior_tasks: int = 1
     seed: int = 0
-    """Of the simulation."""
+    """Seed of the simulation."""
 
 
 PLAIN = DecisionSettings()
@@ -87,7 +87,7 @@ PLAIN = DecisionSettings()
 
 
 def expected_changes(p: float, r: float, d: float, seeds: int = 1, correlation: float = 1.0) -> TaskChanges:
-    """Before any run: from the rates one expects, and how alike the changes of a task's seeds are.
+    """Changes before any run, from the rates one expects, and how alike the changes of a task's seeds are.
 
     With the chance `correlation` all seeds of a task change alike, else each by itself; 1 takes further seeds
     to add nothing.
@@ -103,7 +103,7 @@ def expected_changes(p: float, r: float, d: float, seeds: int = 1, correlation: 
 
 
 def observed_changes(cells: IntArray) -> TaskChanges:
-    """As often as they were seen in the tasks' cells [tasks, 4]; whole tasks of a side that no task took."""
+    """Changes as often as the tasks' cells [tasks, 4] show; a side never seen counts `_UNSEEN` tasks."""
     seeds = max(1, round(float(cells.sum(axis=1).mean())))
     change = np.clip(cells[:, 2] - cells[:, 1], -seeds, seeds)
     counts = np.bincount(change + seeds, minlength=2 * seeds + 1).astype(np.float64)
@@ -220,10 +220,10 @@ def minimum_detectable_effect(
 
 
 class Further(NamedTuple):
-    """What an inconclusive pilot should do next."""
+    """Next step of an inconclusive pilot."""
 
     n_tasks: int | None
-    """How many more tasks to run; None where no number can be given."""
+    """Number of further tasks to run; None where no number can be given."""
     notes: tuple[str, ...] = ()
     """Why no number can be given."""
 

@@ -15,7 +15,7 @@ WORDS = {
 
 
 def sentence(best: ConditionResult, n_tried: int, settings: PilotStatistics) -> str:
-    """What to do, with the figure behind it, for a person who reads nothing else."""
+    """Recommendation with the figure behind it, for a person who reads nothing else."""
     assert best.delta_success is not None
     assert best.delta_success_ci is not None
     low, high = map(points, best.delta_success_ci)
@@ -62,7 +62,7 @@ def points(share: float) -> str:
 
 
 def remarks(decision: PilotDecision) -> Iterator[str]:
-    """What a reader of the numbers must know beside them: a sentence each, of all conditions."""
+    """Yield what a reader of the numbers must know beside them: a sentence each, of all conditions."""
     for one in decision.conditions:
         yield from remarks_on(one)
     yield from remarks_on_all(decision)

@@ -1,1 +1,1 @@
-"""What a control evaluation looks like: the table in 80 columns, the figures, the page."""
+"""Views of a control evaluation: the table in 80 columns, the figures, the page."""

@@ -29,7 +29,7 @@ def front(results: ControlResults) -> str:
 
 
 def roc_figure(results: ControlResults) -> Figure:
-    """The same as `roc`, not yet as SVG."""
+    """Return the figure that `roc` draws as SVG."""
     shown = list(monitors(results))
     figure, axes = _axes((len(shown) + 3) // 2 + 1)
     axes.set_xscale("log")
@@ -81,7 +81,7 @@ def _curve(axes: Axes, facts: ControlFacts, i: int) -> None:
 
 
 def front_figure(results: ControlResults) -> Figure:
-    """The same as `front`, not yet as SVG."""
+    """Return the figure that `front` draws as SVG."""
     shown = [(name, prompt, facts) for name, prompt, facts in monitors(results) if facts["front"]]
     used = [one for one in PROTOCOLS if any(p["protocol"] == one for _, _, f in shown for p in f["front"])]
     figure, axes = _axes((len(shown) + len(used) + 1) // 2)

@@ -116,7 +116,7 @@ def _safety_row(one: BudgetFacts) -> list[str]:
 
 
 def _worst_route(facts: ControlFacts) -> str:
-    """Which route is the worst at the largest budget that is kept."""
+    """Name the worst route at the largest budget that is kept; empty with fewer than two routes."""
     kept = [one for one in facts["budgets"] if one["routes"]]
     if not kept or len(kept[-1]["routes"]) < 2:
         return ""

@@ -34,14 +34,14 @@ def percent_with_interval(value: float | None, bounds: Sequence[float] | None) -
 
 
 def monitors(results: ControlResults) -> Iterator[tuple[str, str, ControlFacts]]:
-    """Name, prompt and numbers of each."""
+    """Yield the name, prompt and numbers of each monitor."""
     for name, by_prompt in results["monitors"].items():
         for prompt, facts in by_prompt.items():
             yield name, prompt, facts
 
 
 def which_far(results: ControlResults) -> str:
-    """What the budget is a share of."""
+    """State which samples the budget is a share of: honest traffic, benign counterparts or a mix."""
     of = results["far_of"]
     n = counted(of["n"], "benign sample")
     if of["kind"] == "paired_benign":
@@ -58,7 +58,7 @@ def which_far(results: ControlResults) -> str:
 
 
 def promise(results: ControlResults) -> str:
-    """What is promised of the budget, and what counts."""
+    """State what is guaranteed of the budget, and what counts as caught, successful and unscored."""
     if results["method"] == "neyman_pearson":
         delta = results["delta"] or 0.0
         kept = (
@@ -76,7 +76,7 @@ def promise(results: ControlResults) -> str:
 
 
 def lacking(facts: BudgetFacts) -> str:
-    """Why there is no safety at a budget, in at most thirty characters where a number would do."""
+    """Say in place of a number, in about thirty characters, why a budget has no safety."""
     if facts["more_tasks"] is None:
         return "can't be met: too many unscored"
     return f"{facts['more_tasks']:,} more honest tasks needed"
@@ -105,7 +105,7 @@ def answer(results: ControlResults) -> str:
 
 
 def notes(results: ControlResults) -> list[str]:
-    """What a reader has to know of the numbers."""
+    """Return caveats: few honest tasks above a threshold, unscored samples, monitors that catch nothing."""
     found = []
     few = {
         one["budget"]

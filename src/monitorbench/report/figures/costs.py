@@ -1,4 +1,4 @@
-"""How well each monitor judges against what its verdict costs, as an SVG string."""
+"""Quality of each monitor against the cost of its verdict, as an SVG string."""
 
 from collections.abc import Sequence
 from math import log

@@ -22,7 +22,7 @@ _WIDTH, _LEFT, _BETWEEN = 4.5, 1.15, 0.15
 _HEAD, _TITLE, _FOOT, _LINE = 0.41, 0.25, 0.2, 0.11
 """Inches: of a cell, and of what is around the maps."""
 _BESIDE = 3
-"""So many tasks have room twice in a row; with more the second map is below the first."""
+"""Most tasks for which two maps fit beside each other; with more the second is below the first."""
 _OF_TASK, _OF_CATEGORY = (9, 3), (20, 2)
 """Characters and lines that a name has room for; the table has the whole names."""
 _TITLES = ("miss rate", "false alarm rate")

@@ -20,11 +20,11 @@ INK = "#010203"
 """The colour of text and lines: becomes the page's own text colour."""
 
 _SAID = "\n"
-"""Between a link's address, where it can't stand, and its name, until both are written."""
+"""Separator of a link's address, where it can't stand, and its name, until both are written."""
 _LINK = re.compile('<a xlink:href="([^"\n]*?)(?:\n|&#10;)([^"]*?)" target="_blank"')
 
 MARK = "mark"
-"""How the id of an artist begins that the figure is about, and that has to be in view on any screen."""
+"""Prefix of the id of an artist that the figure is about and that has to be in view on any screen."""
 
 _SETTINGS = {
     "svg.fonttype": "path",

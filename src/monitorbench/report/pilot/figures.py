@@ -29,7 +29,7 @@ _SHADES = {
     Decision.INCONCLUSIVE: ("#7c8594", "o"),
     Decision.DO_NOT_INTERVENE: ("#dc2626", "s"),
 }
-"""FixedActions apart by shape as well as by colour."""
+"""Colour and marker of each decision: shapes differ as well as colours."""
 
 
 class _Placed(NamedTuple):
@@ -74,7 +74,7 @@ def _placed(decision: PilotDecision) -> list[_Placed]:
 
 
 def rates_figure(decision: PilotDecision, names: Names) -> Figure:
-    """The same as `rates`, not yet as SVG."""
+    """Return the figure that `rates` draws as SVG."""
     placed = _placed(decision)
     figure, axes = _rows(placed, names)
     for one, y in placed:
@@ -95,7 +95,7 @@ def rates_figure(decision: PilotDecision, names: Names) -> Figure:
 
 
 def effects_figure(decision: PilotDecision, names: Names) -> Figure:
-    """The same as `effects`, not yet as SVG."""
+    """Return the figure that `effects` draws as SVG."""
     placed, margin = _placed(decision), decision.settings.margin
     figure, axes = _rows(placed, names)
     axes.axvline(0, color=INK, lw=1, alpha=0.7)
@@ -121,7 +121,7 @@ def effects_figure(decision: PilotDecision, names: Names) -> Figure:
 
 
 def when_figure(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> Figure:
-    """The same as `when`, not yet as SVG."""
+    """Return the figure that `when` draws as SVG."""
     figure = Figure(figsize=(_WIDTH, 0.5 + 0.95 * len(counts)), layout="constrained")
     panels = figure.subplots(len(counts), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (key, count) in zip(panels, counts.items(), strict=True):

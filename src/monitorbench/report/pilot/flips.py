@@ -65,11 +65,11 @@ class Flip(NamedTuple):
     task: str
     seed: int
     baseline: str
-    """How the baseline run ended, in words."""
+    """End of the baseline run, in words."""
     treated: str
     runs: tuple[RunView, RunView] | None
     parted: str
-    """From which step on the two runs differ, in words; empty without transcripts."""
+    """Sentence on the step from which the two runs differ; empty without transcripts."""
 
 
 class OfCondition(NamedTuple):
@@ -112,7 +112,7 @@ def _flip(pair: MatchedRuns, transcripts: Transcripts) -> Flip:
 
 
 def _how(run: Outcome) -> str:
-    """How a run ended and what it took."""
+    """Say how a run ended and what it took."""
     ended = "succeeded" if run.success else "broke down" if run.reason else "failed"
     took = [counted(run.steps, "step")]
     took += [counted(run.interventions, "intervention")] if run.interventions else []
@@ -163,7 +163,7 @@ def _text(text: str) -> Text:
 
 
 def _parted(without: Episode, treated: Episode) -> str:
-    """Where the two runs first differ in what was done, seen or intervened in."""
+    """Name the first step at which the two runs differ in action, observation or intervention."""
     for before, after in zip(without.steps, treated.steps, strict=False):
         if after.intervention or (before.action, before.observation) != (after.action, after.observation):
             return f"The two runs differ from step {after.step} on."

@@ -1,4 +1,4 @@
-"""Where a critic fires, written out: `localisation.json` for programs, lines on the terminal for people."""
+"""Steps at which a critic fires: `localisation.json` for programs, lines on the terminal for people."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def write_localisation(folder: Path, localisation: Localisation) -> None:
 
 
 def as_json(localisation: Localisation) -> dict[str, Any]:
-    """What `write_localisation` writes."""
+    """Return the content of `localisation.json`."""
     return {
         "n_unreachable": localisation.n_unreachable,
         "step_coverage": localisation.step_coverage,
@@ -34,7 +34,7 @@ def as_json(localisation: Localisation) -> dict[str, Any]:
 
 
 def as_lines(localisation: Localisation) -> list[str]:
-    """What the terminal shows, within 80 columns: how often each strategy fires at the marked step."""
+    """Return lines of at most 80 columns: how often each strategy fires at the marked step."""
     lines = []
     for subset, table in localisation.tables.items():
         lines += [f"{subset}, {table.n} runs: first fires at the marked step, within one of it (%)"]

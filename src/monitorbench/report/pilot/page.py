@@ -100,7 +100,7 @@ def report_pilot(study: Study) -> Path:
 
 
 def _without_decision(directory: Path) -> str:
-    """Why there is no report of a run, and what to do."""
+    """Say why there is no report of a run, and what to do."""
     if (directory / LOCALISATION).is_file():
         return "a localisation has no report; localisation.json has all shares, eval/pilot.py prints them"
     return "these are the runs of a pilot; expected run=runs/pilot/NAME-HASH, which eval/pilot.py printed"

@@ -52,7 +52,7 @@ class ConditionRow(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why runs of one agent and condition broke down."""
+    """Reason for which runs of one agent and condition broke down."""
 
     name: str
     reason: str
@@ -69,7 +69,7 @@ class Broken(NamedTuple):
 
 
 def names(decision: PilotDecision) -> dict[tuple[str, str], str]:
-    """What each agent and condition is called: without the agent where there is but one."""
+    """Name each agent and condition; the agent is left out where there is only one."""
     several = len({one.agent for one in decision.conditions}) > 1
     return {
         (one.agent, one.condition): (f"{one.agent}: {one.condition}" if several else one.condition)
@@ -79,7 +79,7 @@ def names(decision: PilotDecision) -> dict[tuple[str, str], str]:
 
 
 def what_was_run(decision: PilotDecision) -> str:
-    """How much there was, in a sentence."""
+    """Say in a sentence which agents, conditions and tasks were run."""
     agents = list(dict.fromkeys(one.agent for one in decision.conditions))
     tried = sum(not one.control for one in decision.conditions)
     controls = len(decision.conditions) - tried
@@ -146,7 +146,7 @@ def row(one: ConditionResult, name: str) -> ConditionRow:
 
 
 def undefined(one: ConditionResult, name: str) -> Iterator[str]:
-    """Why something of a condition is not in the figures."""
+    """Say why something of a condition is not in the figures."""
     if not one.n_runs:
         yield f"{name}: nothing can be drawn, no run has a baseline run of the same task and seed."
         return
@@ -183,7 +183,7 @@ def broken(outcomes: Sequence[Outcome]) -> Broken:
 
 
 def per_run(run: PilotRun, called: dict[tuple[str, str], str]) -> list[str]:
-    """How many interventions the runs of each condition had: all that is known without transcripts."""
+    """Say how many interventions the runs of each condition had: all that is known without transcripts."""
     said = []
     for one in run.compared:
         counts = Counter(pair.treated.interventions for pair in one.matched.pairs)

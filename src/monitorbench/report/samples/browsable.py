@@ -24,7 +24,7 @@ from monitorbench.report.samples.worst import quoted
 OWN = "own"
 """Value of `at` in an address for a monitor's own answers; without it the calibrated threshold judges."""
 PAGE = "samples.html"
-"""Beside `report.html`."""
+"""Name of the page of samples, beside `report.html`."""
 MOST_BYTES = 14_000_000
 """Most bytes of a page's data, in base64; the page's own scripts and styles are a few thousand more."""
 _LEAST_CHARACTERS = 250

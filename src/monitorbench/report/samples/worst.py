@@ -13,7 +13,7 @@ from monitorbench.records import Category, Label, Sample, Task, Verdict, vocabul
 
 
 class Kind(StrEnum):
-    """How a verdict was wrong."""
+    """Kind of wrong verdict."""
 
     MISS = "miss"
     ALARM = "alarm"

@@ -166,7 +166,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _judged_under(results: Results, prompt: str) -> str:
-    """How many samples a prompt was asked about; monitors that judged other views give a range."""
+    """Say how many samples a prompt was asked about; monitors that judged other views give a range."""
     judged = [one for one in reading.judged(results) if one[1] == prompt]
     sizes = [results["table"].parts(*one)[OVERALL]["n"].whole for one in judged]
     few, many = min(sizes), max(sizes)

@@ -13,7 +13,7 @@ from monitorbench.report.template import facts
 
 
 def background(material: Material) -> Markup:
-    """How the report was made, one value a line, and what its words mean."""
+    """Show how the report was made, one value a line, and what its words mean."""
     made = _made(material.results, material.manifest)
     return fill("background", {"made": made, "margin": rate(MARGIN), "mark": rate(MARK)})
 

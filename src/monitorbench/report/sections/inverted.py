@@ -15,7 +15,7 @@ from monitorbench.report.tables.inverted import InvertedCell, heading, inverted_
 _SHOWN = 2
 """Samples of each kind that stand below a cell; the others are a link, or further below, away."""
 _CHARACTERS = 160
-"""Of a request, and of a response."""
+"""Most characters shown of a request, and of a response."""
 _SAID = {
     Kind.ALARM: "benign, answered misbehavior",
     Kind.MISS: "misbehavior, answered benign",
@@ -46,7 +46,7 @@ class _Inverted(NamedTuple):
 
 
 def inverted(material: Material) -> Markup:
-    """Who is inverted where, and below it what it got most wrong there."""
+    """Show which monitors are inverted in which cells, and the samples there that they got most wrong."""
     rows = [_of_cell(material, row) for row in inverted_cells(material.results)]
     return fill("inverted", {"heading": heading(), "rows": rows}) if rows else NOTHING
 
@@ -92,7 +92,7 @@ def _excerpt(one: WorstSample, link: str) -> _Excerpt:
 
 
 def _beginning(messages: Sequence[Message]) -> str:
-    """How a text begins, as one line, unseen characters by name."""
+    """Return the beginning of a text as one line, unseen characters by name."""
     text = " ".join(" ".join(message.content for message in messages).split())
     cut = text[:_CHARACTERS]
     return visible(cut) + ("…" if len(text) > len(cut) else "")

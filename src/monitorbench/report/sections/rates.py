@@ -42,7 +42,7 @@ def overall(material: Material) -> Markup:
 
 
 def unscored(material: Material) -> Markup:
-    """How many answers of each monitor are no label, or never came, and for which reasons."""
+    """Show how many answers of each monitor are no label, or never came, and for which reasons."""
     rows = [
         (
             material.short_names[row.monitor],
@@ -56,7 +56,7 @@ def unscored(material: Material) -> Markup:
 
 
 def doubted(material: Material) -> Markup:
-    """How many scores of each monitor are bounds, contradict the label, are all the same, or missing."""
+    """Show how many scores of each monitor are bounds, contradict the label, are all alike, or missing."""
     rows = [
         (
             material.short_names[row.monitor],

@@ -22,7 +22,7 @@ _TITLES = {
 
 
 def worst(material: Material) -> Markup:
-    """Of each cell the misses with the lowest score and the false alarms with the highest."""
+    """Show each cell's misses with the lowest score and false alarms with the highest."""
     if not (material.worst or material.worst_missing):
         return NOTHING
     values = {
@@ -37,7 +37,7 @@ class WorstView(NamedTuple):
 
     sample_id: str
     link: str
-    """To it beside its counterpart, or empty."""
+    """Address of the sample beside its counterpart, or empty."""
     facts: list[tuple[str, str]]
     request: ShownConversation
     response: ShownConversation
@@ -68,7 +68,7 @@ _MOST_QUOTES = 20
 
 
 def worst_views(material: Material) -> list[OfMonitor]:
-    """What the page shows of the worst, in the other tables' order; a monitor without metrics is left out."""
+    """List the worst samples of monitors that have metrics, in the order of the other tables."""
     results, worst = material.results, material.worst
     return [
         OfMonitor(

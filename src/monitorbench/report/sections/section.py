@@ -1,4 +1,4 @@
-"""What a section of the page is: a name, and a function that makes it.
+"""Sections of the page: each is a name and a function that makes it.
 
 A section's function takes the `Material` of the report and returns its HTML; an empty one is left out. Most
 fill a template of the same name in `templates/sections/`, where all text is escaped; `report.html.SECTIONS`
@@ -21,28 +21,28 @@ from monitorbench.report.template import templates
 
 
 class Material(NamedTuple):
-    """What every section may draw on."""
+    """Data that every section may draw on."""
 
     results: Results
     """`metrics.json`."""
     manifest: Mapping[str, object]
-    """Of the run that the metrics came from."""
+    """Manifest of the run that the metrics came from."""
     worst: Worst
     """The worst samples by monitor and prompt."""
     worst_missing: Sequence[str]
     """A sentence for each run whose samples could not be read."""
     prompts: Sequence[str]
-    """In the order they are shown."""
+    """Prompts, in the order they are shown."""
     short_names: Mapping[str, str]
-    """By the monitor's full name."""
+    """Short names of monitors, by full name."""
     scores: Sequence[Scores] = ()
-    """Of each monitor and prompt whose run could be read."""
+    """Scores of each monitor and prompt whose run could be read."""
     browsable: Set[tuple[str, str]] = frozenset()
     """Monitors and prompts whose samples are on the samples page beside this one, to be linked."""
     other_points: bool = False
     """Whether published points of other datasets are drawn beside the monitors' own."""
     stress: Sequence[StressFacts] = ()
-    """Of each monitor and prompt that was stressed."""
+    """Stress results of each monitor and prompt that was stressed."""
 
     def samples_link(
         self, monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = ""
@@ -65,17 +65,17 @@ class Section(NamedTuple):
 
     @property
     def anchor(self) -> str:
-        """What an address within the page calls it."""
+        """Return the section's id in addresses within the page."""
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
     @property
     def title(self) -> str:
-        """Its heading, and its line in the table of contents."""
+        """Return the section's heading, also its line in the table of contents."""
         return self.name[:1].upper() + self.name[1:]
 
 
 NOTHING = Markup()
-"""What a section that is left out returns."""
+"""Empty markup, returned by a section that is to be left out."""
 
 
 def fill(name: str, values: Mapping[str, object]) -> Markup:
@@ -90,7 +90,7 @@ class PageNumber(NamedTuple):
     interval: str
     bounds: str = ""
     link: str = ""
-    """To the samples that it counts."""
+    """Address of the samples that the number counts."""
     mark: str = ""
     """A word beside it that the reader has to see."""
     is_strong: bool = False

@@ -86,7 +86,7 @@ def shortcuts(material: Material) -> Markup:
 
 
 def _answers(results: Results) -> str:
-    """Whose answers the rates are of."""
+    """Say whether the rates are of a calibrated threshold or of the monitors' own answers."""
     return (
         "answers by a calibrated threshold" if "operating_point" in results else "each monitor's own answers"
     )

@@ -1,1 +1,1 @@
-"""What changes that keep the label do to a monitor: read from its stress runs, and shown."""
+"""Effects on a monitor of changes that keep the label: read from its stress runs, and shown."""

@@ -1,4 +1,4 @@
-"""What changes do to a monitor, as rows and in words: for a terminal of 80 columns and for the page."""
+"""Effects of changes on a monitor, as rows and in words: for a terminal of 80 columns and for the page."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -21,9 +21,9 @@ COLUMNS = (
     ("dAUROC", 19),
     ("lost", 5),
 )
-"""With their widths in a terminal."""
+"""Columns of the table, with their widths in a terminal."""
 SHOWN = "*"
-"""Behind a number that is worse at 5 % after Holm's correction."""
+"""Mark behind a number that is worse at 5 % after Holm's correction."""
 
 
 class StressRow(NamedTuple):
@@ -32,7 +32,7 @@ class StressRow(NamedTuple):
     change: str
     n: str
     numbers: list[str]
-    """Of `MEASURES`, each with its interval."""
+    """Differences in `MEASURES`, each with its interval."""
     lost: str
     """Answers that the change turned into none."""
     is_worse: bool
@@ -60,7 +60,7 @@ def print_stress(console: Console, facts: StressFacts) -> None:
 
 
 def notes(facts: StressFacts) -> list[str]:
-    """What the numbers are of, what could not have been shown, and which changes did not apply."""
+    """Say what the numbers are of, what could not have been shown, and which changes did not apply."""
     of = facts["robustness"]
     read = f"read at {facts['operating_point']}" if facts["operating_point"] else "own answers"
     changes = facts["changes"].values()

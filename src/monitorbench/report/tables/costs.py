@@ -1,4 +1,4 @@
-"""What a verdict costs beside how good it is: for the terminal, and in words."""
+"""Cost of a verdict beside its quality: for the terminal, and in words."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -34,7 +34,7 @@ def costed(results: Results) -> list[Costed]:
 
 
 def measured(results: Results) -> list[Costed]:
-    """Of these the monitors whose costs, or some of them, were measured; empty where none was."""
+    """Return the monitors, references left out, for which some cost was measured."""
     return [
         one
         for one in costed(results)

@@ -10,7 +10,7 @@ from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.metrics.written import rate, shown, value_of
 
 _NAMED = 3
-"""So many cells are named in the remark."""
+"""Most cells that are named in the remark."""
 
 
 class InvertedCell(NamedTuple):
@@ -23,7 +23,7 @@ class InvertedCell(NamedTuple):
 
 
 def inverted_cells(results: Results) -> list[InvertedCell]:
-    """Every such monitor but the references; overall and each `category/task`, the lowest AUROC first."""
+    """List inverted monitors but references, overall and by `category/task`, the lowest AUROC first."""
     rows = [
         InvertedCell(monitor, prompt, cell, found)
         for monitor, prompt in reading.judged(results)
@@ -36,12 +36,12 @@ def inverted_cells(results: Results) -> list[InvertedCell]:
 
 
 def heading() -> str:
-    """What the word means, in one line."""
+    """Define `inverted` in one line."""
     return f"Inverted: benign samples score higher (AUROC below {rate(MARGIN)}, its interval below .5)"
 
 
 def inverted_lines(results: Results) -> list[str]:
-    """For the terminal: a line for each of them."""
+    """Return a line for the terminal for each inverted cell."""
     names = reading.short_names(results)
     return [
         f"{names[row.monitor]} · {row.prompt} prompt, {where(row.cell)}: "

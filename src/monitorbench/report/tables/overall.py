@@ -85,7 +85,7 @@ def _is_deployed(results: Results, name: str, prompt: str, point: OperatingPoint
 
 
 def more_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
-    """The other numbers of each monitor's own answers and scores, in the order of `reading.monitors`."""
+    """List more numbers of each monitor's own answers and scores, in the order of `reading.monitors`."""
     rows = []
     for name, prompt in reading.judged(results):
         parts = results["table"].parts(name, prompt)
@@ -125,7 +125,7 @@ def _promised(results: Results, name: str, prompt: str) -> str:
 
 
 def _of_samples(n: int, reasons: Mapping[str, int]) -> str:
-    """How many samples were judged, and why some of them have no label."""
+    """Say how many samples were judged, and why some of them have no label."""
     return f"of {n:,}: {reasons_in_words(reasons)}" if reasons else f"of {n:,}"
 
 

@@ -20,7 +20,7 @@ class PromptRow(NamedTuple):
 
     prompt: str
     numbers: list[str]
-    """Of `METRICS`, under `COLUMNS`."""
+    """Values of `METRICS`, under `COLUMNS`."""
     differences: list[str]
 
 
@@ -32,7 +32,7 @@ class PromptBlock(NamedTuple):
     base: str
     rows: list[PromptRow]
     spread: str
-    """In words; empty where there is none."""
+    """Spread over the prompts, in words; empty where there is none."""
 
 
 def prompt_blocks(results: Results) -> list[PromptBlock]:
@@ -53,7 +53,7 @@ def prompt_blocks(results: Results) -> list[PromptBlock]:
 
 
 def spread_in_words(facts: PromptsFacts, of_prompts: Mapping[str, Numbers]) -> str:
-    """How far apart the numbers lie; empty where fewer than two prompts have an AUROC, and of older files."""
+    """Say how far apart prompts lie; empty for older files, or with fewer than two prompts with an AUROC."""
     found = facts.get("spread")
     if found is None:
         return ""

@@ -33,7 +33,7 @@ class PublishedSft(NamedTuple):
     base_miss_rate: float
     miss_rate: float
     false_alarm_rate: float | None
-    """Of the fine-tuned monitor; None where none is printed."""
+    """False alarm rate of the fine-tuned monitor; None where none is printed."""
 
 
 PUBLISHED_SFT = (

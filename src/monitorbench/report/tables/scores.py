@@ -16,7 +16,7 @@ class DoubtedScores(NamedTuple):
 
 
 def doubted_scores(results: Results) -> list[DoubtedScores]:
-    """Every monitor and prompt with such scores."""
+    """List every monitor and prompt with doubtful scores."""
     found = results.get("scores", {})
     return [
         DoubtedScores(monitor, prompt, facts)
@@ -27,7 +27,7 @@ def doubted_scores(results: Results) -> list[DoubtedScores]:
 
 
 def doubt_lines(results: Results) -> list[str]:
-    """For the terminal: a line for each kind of such scores."""
+    """Return a line for the terminal for each kind of doubtful scores."""
     names = reading.short_names(results)
     return [
         f"{names[row.monitor]} · {row.prompt} prompt: {said}"

@@ -101,7 +101,7 @@ def unscored_rows(results: Results) -> list[Unscored]:
 
 
 def unscored_lines(results: Results) -> list[str]:
-    """For each monitor and prompt with unscored answers: how many, and for which reasons."""
+    """Return a line for each monitor and prompt with unscored answers: their number and reasons."""
     names = reading.short_names(results)
     return [
         f"{names[row.monitor]} · {row.prompt} prompt: "
@@ -224,7 +224,7 @@ def print_sweep(console: Console, cells: Sequence[tuple[str, Numbers]]) -> None:
 
 
 def print_prompts(console: Console, results: Results) -> None:
-    """For each monitor with several prompts: its numbers under each, and paired differences below them."""
+    """Print the numbers of each monitor under each of several prompts, paired differences below them."""
     for block in prompt_blocks(results):
         start_table(console, f"{block.monitor} by prompt, over the same {block.n:,} samples", _PROMPT_COLUMNS)
         for row in block.rows:
@@ -256,7 +256,7 @@ def print_choice(console: Console, choice: WordingChoice, monitor: str) -> None:
 
 
 def print_costs(console: Console, results: Results) -> None:
-    """For each monitor and prompt what a verdict took, beside how good it is; of a cascade what it asked."""
+    """Print the cost of a verdict beside its quality by monitor and prompt; of a cascade what it asked."""
     rows = measured(results)
     if not rows:
         return
@@ -272,7 +272,7 @@ def print_costs(console: Console, results: Results) -> None:
 
 
 def print_words(console: Console, results: Results) -> None:
-    """For each training and prompt: what happened in which cells, in the matrix's words."""
+    """Print what happened in which cells, by training and prompt, in the matrix's words."""
     matrix = results["matrix"]
     if not matrix["words"]:
         return
@@ -330,7 +330,7 @@ def print_directions(console: Console, results: Results) -> None:
 
 
 def print_differences(console: Console, results: Results) -> None:
-    """For each training and prompt: AUROC minus the base's, where it was trained and where not."""
+    """Print AUROC minus the base's by training and prompt, on trained and on held-out cells."""
     compared = reading.comparisons(results)
     if not compared:
         return

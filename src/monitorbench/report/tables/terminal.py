@@ -1,4 +1,4 @@
-"""How tables and sentences are put on a terminal: columns of fixed widths, and characters that it has."""
+"""Tables and sentences on a terminal: columns of fixed widths, and characters that it has."""
 
 from collections.abc import Sequence
 

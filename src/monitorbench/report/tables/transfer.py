@@ -39,7 +39,7 @@ class WordRow(NamedTuple):
     detectable: str
     """The smallest AUROC difference that it would have shown."""
     changes: Sequence[BaseDifference]
-    """Of `MEASURES`."""
+    """Differences from the base in `MEASURES`."""
 
 
 class SeedRow(NamedTuple):
@@ -50,7 +50,7 @@ class SeedRow(NamedTuple):
     cell: str
     n: int
     numbers: Sequence[str]
-    """Of `MEASURES`: mean ± SD (smallest to largest)."""
+    """Values of `MEASURES`: mean ± SD (smallest to largest)."""
 
 
 class PaperRow(NamedTuple):
@@ -65,7 +65,7 @@ class PaperRow(NamedTuple):
 
 
 def subject(results: Results, training: str, shorts: Mapping[str, str] | None = None) -> str:
-    """What a sentence about a training is about: the training over its seeds, or this adapter alone."""
+    """Name the subject of a sentence on a training: the training over its seeds, or this adapter alone."""
     name, n = (shorts or {}).get(training, training), reading.n_seeds(results, training)
     return f"{name} over {n} seeds" if n > 1 else f"{name} (this adapter)"
 
@@ -104,7 +104,7 @@ def _detectable(verdict: CellVerdict) -> str:
 
 
 def counted_words(results: Results) -> list[str]:
-    """How often each word was given, on trained and on held-out test cells: a sentence each.
+    """Count how often each word was given, in a sentence each for trained and held-out test cells.
 
     Trainings of several seeds apart from those of one, of which it is said that it is about these adapters.
     """

@@ -25,7 +25,7 @@ _MOVED = (Word.STRICTER, Word.LAXER)
 
 
 def above_chance_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
-    """For each prompt the monitors whose overall AUROC has its interval above .5; or that none has."""
+    """Name for each prompt the monitors whose interval of overall AUROC lies above .5, or say none does."""
     said = []
     for prompt in reading.prompts(results):
         numbers = {
@@ -54,11 +54,11 @@ class NegativeRow(NamedTuple):
     prompt: str
     cell: str
     auroc: str
-    """With its interval."""
+    """AUROC with its interval."""
     p: str
-    """Of an AUROC of .5, after Holm's correction."""
+    """p-value against an AUROC of .5, after Holm's correction."""
     difference: str
-    """Of AUROC from the base's, with its interval."""
+    """Difference in AUROC from the base, with its interval."""
     is_inverted: bool
     """Whether it ranks the samples upside down: the AUROC lies below .5, and p below the matrix's level."""
     word: str
@@ -95,7 +95,7 @@ def negative_rows(results: Results, shorts: Mapping[str, str]) -> list[NegativeR
 
 
 def negative_in_words(results: Results) -> str:
-    """How many held-out cells got worse, and in which way; empty where there are none or nothing is known."""
+    """Say how many held-out cells got worse, and how; empty where there are none or nothing is known."""
     held_out = _held_out(results)
     if not held_out or "chance" not in results:
         return ""
@@ -141,7 +141,7 @@ def cosine(value: float | None) -> str:
 
 
 def directions_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
-    """Where the heads were compared, how alike seeds of one training are, and who is near to whom."""
+    """Say where heads were compared, how alike a training's seeds are, and which trainings are near."""
     facts = results.get("directions")
     if facts is None:
         return []

@@ -12,7 +12,7 @@ from monitorbench.metrics.written import (
 )
 
 COLUMNS = (("prompt", 23), ("AUROC", 13), ("chosen minus it", 17), ("MR", 4), ("FAR", 4), ("unsc.", 5))
-"""Of `choice_rows`, with their widths in a terminal."""
+"""Columns of `choice_rows`, with their widths in a terminal."""
 
 
 def choice_rows(choice: WordingChoice) -> list[list[str]]:
@@ -35,7 +35,7 @@ def choice_rows(choice: WordingChoice) -> list[list[str]]:
 
 
 def in_words(choice: WordingChoice) -> str:
-    """What was chosen, by how much, what is not shown worse, and what the number is worth."""
+    """Say which wording was chosen, its AUROC, what is not shown worse, and how far to trust it."""
     found, spread = choice["prompts"][choice["chosen"]], choice["spread"]
     said = (
         f"{choice['chosen']} was chosen on {choice['n']:,} {choice['split']} samples: AUROC "

@@ -1,4 +1,4 @@
-"""How far a running stage is: verdicts and rates so far, a training's last step, a pilot's episodes.
+"""Progress of a running stage: verdicts and rates so far, a training's last step, a pilot's episodes.
 
 A log of verdicts is read from where the last look ended, so that looking at a long one again costs its new
 lines only. Lines that are not as they were written are left out: whoever resumes the run is told of them.

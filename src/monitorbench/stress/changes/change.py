@@ -1,4 +1,4 @@
-"""What a change is: a name, a version, and a pure function that leaves the label as it is.
+"""A change: a name, a version, and a pure function that leaves the label as it is.
 
 A change of a *sample* rewrites judged text; a change of the *prompt* asks about the same text in another
 form. Promises of both: nothing is drawn but from the seed, the change's name and the sample's id, so that the
@@ -19,28 +19,28 @@ from monitorbench.records import Message, Sample
 
 
 class SampleChange(NamedTuple):
-    """A change of what is judged."""
+    """A change of the judged text."""
 
     name: str
     """`family.variant`, such as `padding.2k.middle`."""
     apply: Callable[[Sample, random.Random], Sample | None]
-    """Pure: draws from the generator alone; None where it does not apply."""
+    """Pure function that draws from the generator alone; None where the change does not apply."""
     version: int = 1
-    """Raised when the same sample and seed give another text."""
+    """Number that is raised when the same sample and seed give another text."""
     keeps_benign: bool = True
     """Whether a benign sample stays benign beyond dispute. Not where the assistant itself tells its judge how
     to judge, or that it did already: a good monitor may flag just that."""
 
 
 class PromptChange(NamedTuple):
-    """A change of how the judge is asked."""
+    """A change of the prompt by which the judge is asked."""
 
     name: str
     apply: Callable[[Prompt], Prompt | None]
-    """None where it does not apply to a prompt of that kind or wording."""
+    """Return the changed prompt; None for a prompt of a kind or wording that the change does not apply to."""
     version: int = 1
     keeps_benign: bool = True
-    """It does: the text is the same."""
+    """A benign sample stays benign: its text is the same."""
 
 
 Change = SampleChange | PromptChange
@@ -48,7 +48,7 @@ Change = SampleChange | PromptChange
 
 @cache
 def wordings() -> dict[str, Any]:
-    """What changes put into a text and say in other words, by kind: `wordings.yaml`. Not to be altered."""
+    """Return the words that changes insert or replace, by kind, from `wordings.yaml`. Not to be altered."""
     found: dict[str, Any] = yaml.safe_load(
         (files("monitorbench.stress.changes") / "wordings.yaml").read_text("utf-8")
     )

@@ -25,7 +25,7 @@ _SLASHES = frozenset(
 )
 _HASHES = frozenset(("bash", "sh", "shell", "zsh", "ruby", "rb", "perl", "r", "yaml", "yml", "toml"))
 _FIRST = ("#!", "\ufeff")
-"""What is nothing but in the first line."""
+"""Beginnings of code that have to stay in its first line."""
 
 
 def _python(rewrite: Callable[[str], str]) -> Callable[[Sample, Random], Sample | None]:

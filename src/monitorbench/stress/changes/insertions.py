@@ -49,7 +49,7 @@ INJECTIONS = (
 
 
 def noted(sample: Sample, _: Random) -> Sample:
-    """A system message of the request says so; one that is there already goes on with it."""
+    """Append a note that the response is the judge's own to the request's system message, or make one."""
     note = wordings()["own_words"]["note"]
     first, *rest = sample.request
     if first.role is Role.SYSTEM:

@@ -1,4 +1,4 @@
-"""The same response among harmless text of about 2k, 8k or 32k tokens: first, in the middle or last.
+"""A response padded with harmless text to about 2k, 8k or 32k tokens: it is first, in the middle or last.
 
 At least two thirds are padding, so that what was done stands in the first or the last third, with all its
 thinking and calls: where it is more than said, the padding is a message of its own, in front of it or
@@ -16,7 +16,7 @@ from monitorbench.stress.changes.places import put_before, put_behind, said
 
 TOKENS = {"2k": 2_000, "8k": 8_000, "32k": 32_000}
 STANDS = ("first", "middle", "last")
-"""Where the former response is, among the padding."""
+"""Places of the former response among the padding."""
 CHARACTERS_A_TOKEN = 4
 _LEAST_SHARE = 3
 """The sample's own text is at most one part in so many."""

@@ -1,4 +1,4 @@
-"""Where text can be put into a response without touching what is there: first, in the middle, last, a tool.
+"""Places in a response that take text and leave what is there untouched: first, middle, last, a tool.
 
 Promises: every character of the former text stays, in its order; nothing is put into code, inline code, a
 quotation, a word or a number, and a line is cut only where there is no better boundary in the whole text.
@@ -28,7 +28,7 @@ _BOUNDARIES = {
         r"|(?<=[。！？])(?=\w)"
     ),
 }
-"""From the best to the last resort. Between two words there is none: half a sentence says something else."""
+"""Boundaries, the best first. Between two words there is none: half a sentence says something else."""
 _NUMBER_OF_AN_ITEM = re.compile(r"(?:\n|^)[ \t]{0,8}\d{1,9}\. ")
 _CALL = ToolCall(id="call_look_up", name="look_up", arguments='{"topic": "notes on this request"}')
 _FOUND = "1 note found."
@@ -125,7 +125,7 @@ def in_tool_output(sample: Sample, text: str) -> Sample:
 
 
 def _in_the_middle(sample: Sample, text: str, spoken: Sequence[int]) -> Sample | None:
-    """In the middle one of the messages that can be cut."""
+    """Insert the text into the middle one of the messages that can be cut; None where none can."""
     for number in sorted(spoken, key=lambda one: abs(one - spoken[len(spoken) // 2])):
         if cut := halves(sample.response[number].content):
             content = f"{_apart(cut[0])}{text}\n\n{cut[1]}"
@@ -140,7 +140,7 @@ def _apart(text: str) -> str:
 
 
 def _cuts(text: str) -> Iterator[tuple[int, int]]:
-    """Where the text can be cut, and how well: in prose, and between it and what is none."""
+    """Yield rank and offset of each place for a cut: in prose, and between it and what is none."""
     offset = 0
     former: FencedText | None = None
     for piece in pieces(text):

@@ -1,4 +1,4 @@
-"""The same prose in other words or letters: contractions, turns of phrase, look-alikes, unseen characters.
+"""Prose in other words or letters: contractions, turns of phrase, look-alikes, unseen characters.
 
 Code stays, and so does what is `text.kept`: inline code, quotations, paths, addresses, names of a program. In
 other words no question is rewritten, whose order of words depends on its contractions, and nothing in
@@ -31,7 +31,7 @@ _BEFORE_A_WORD = r"(?=[ \n][^\W\d])"
 _NOT_LEFT_OUT = (
     r"(?=[ \n](?!(?:too|either|now|today|and|or|but|is|was|were|if|when|because|so|then|to|as|than)\b)[a-z])"
 )
-"""Where something is left out behind it there is none: `I know that you are too`."""
+"""A short form stands only where no words are left out behind it, unlike `I know that you are too`."""
 _IS = r"(?=[ \n](?:the|a|an|my|your|his|her|our|their|what|why|how|where|in|on|of)\b|[ \n]\d)"
 _NOT_TURNED = (
     r"(?![ \n](?:I|you|we|they|he|she|it|this|that|these|those|there|the|a|an|my|your|his|her|our|their"
@@ -49,22 +49,22 @@ _LOOKED_BACK = 200
 
 
 class ParaphraseRule(NamedTuple):
-    """Words and what is said for them."""
+    """Words and their replacements."""
 
     pairs: Mapping[str, str]
     behind: str = ""
-    """An expression of what has to follow."""
+    """Regular expression of what has to follow."""
     fits: Callable[[str, str], bool] = lambda _, __: True
-    """Whether it can be said so, by the sentence before it and what is there."""
+    """Whether the replacement fits, by the sentence before it and the words found."""
 
 
 def _is_no_question_within(before: str, _: str) -> bool:
-    """`What you are is` ends on the pronoun and its verb, and so may all behind such a word."""
+    """Whether no word like `what` comes before: `what you are is` ends on the pronoun and its verb."""
     return not _ASKING.search(before)
 
 
 def _is_in_order(before: str, found: str) -> bool:
-    """In front of a sentence only an order has the verb first, and nothing has it behind `why`."""
+    """Whether a negation keeps its order in full: only `Don't` begins a sentence, and none follows `why`."""
     words = before.split()
     if not words:
         return found[:3] == "Don"

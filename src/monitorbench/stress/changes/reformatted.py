@@ -16,14 +16,14 @@ _OTHER = 4
 
 
 class _Layout(NamedTuple):
-    """What the tokens say of the lines, which are numbered from 1."""
+    """Layout of lines, numbered from 1, as the tokens show it."""
 
     levels: dict[int, int]
-    """Of lines on which a statement or a comment begins: how deep it is indented."""
+    """Depth of indentation of each line on which a statement or a comment begins."""
     kept: set[int]
     """Lines that begin inside a string, and those on which one ends its first line: not to be touched."""
     inside: dict[int, int]
-    """Of lines that go on with a statement: on which line that began."""
+    """First line of the statement, for each line that goes on with one."""
 
 
 def reformatted(code: str) -> str:

@@ -52,7 +52,7 @@ def _names(tree: ast.Module) -> set[str]:
 
 
 def _free_to_rename(code: str, tree: ast.Module) -> list[str]:
-    """In the order in which they come."""
+    """Names that can be renamed, in the order in which they come."""
     seen = set(_seen_otherwise(tree))
     fixed = seen | set(dir(builtins)) | set(keyword.kwlist) | set(keyword.softkwlist)
     fixed |= set(_bound_elsewhere(symtable.symtable(code, "<judged>", "exec")))

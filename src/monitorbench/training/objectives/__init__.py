@@ -1,1 +1,1 @@
-"""What a monitor is fine-tuned towards: one file per objective, and the list of them in `known`."""
+"""Objectives of fine-tuning: one file for each, and the list of them in `all`."""

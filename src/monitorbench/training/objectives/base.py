@@ -1,7 +1,7 @@
-"""What an objective declares, and the draws from which several of them make their steps.
+"""The parts of a training objective, and the draws from which several objectives make their steps.
 
 An objective is one file here: an `ObjectiveSpec`, of which every part but the name has a default that does
-nothing more than train on the labels. Its place in the list is in `known`, its name and its settings (with
+nothing more than train on the labels. Its place in the list is in `all`, its name and its settings (with
 the checks that need no samples) in `config.training`, which sweeps read before anything is loaded.
 """
 
@@ -24,9 +24,9 @@ T = TypeVar("T")
 Unit = tuple[int, ...]
 """Positions of examples that stay in one forward pass."""
 AddedLoss = Callable[[torch.Tensor, ExampleBatch, Sequence[Unit]], torch.Tensor]
-"""Of a forward pass's logits [S, V], its batch and its units in order: a scalar beside the label's loss.
+"""Loss that is added to the label's: a scalar from a pass's logits [S, V], batch and units in order.
 
-Scaled as the label's loss is: the mean of a step's passes is the mean over what the step holds.
+It is scaled as the label's loss is: the mean of a step's passes is the mean over what the step holds.
 """
 
 
@@ -35,11 +35,11 @@ class ExtraExamples(NamedTuple):
 
     examples: list[Example]
     facts: dict[str, int]
-    """What the manifest says of them."""
+    """Facts about the extra examples for the manifest."""
 
 
 class ObjectiveContext(NamedTuple):
-    """What extra examples are made from, beside the settings."""
+    """Inputs from which extra examples are made, beside the settings."""
 
     read_judged: Callable[[], Sequence[Sample]]
     """All samples of the training and validation splits, and of the objective's extra ones."""
@@ -56,7 +56,7 @@ def accept(samples: Sequence[Sample], training: Training) -> None:
 
 
 def no_facts(samples: Sequence[Sample]) -> dict[str, int]:
-    """Nothing to say of the samples."""
+    """Return no facts of the samples."""
     return {}
 
 
@@ -75,28 +75,28 @@ class ObjectiveSpec:
     """One way to train a monitor; samples are those that fit into `training.max_tokens`."""
 
     name: Objective
-    """As in `training.objective`."""
+    """Value of `training.objective` that chooses this objective."""
     units: Callable[[Sequence[Sample], int, Training, np.random.Generator], Iterator[Sequence[Unit]]]
-    """Of samples, the number of extra examples, settings and a draw: the units of every step.
+    """Yield the units of every step, from samples, the number of extra examples, settings and a draw.
 
-    Together a step's units hold `batch_size` positions; extra examples count on from `len(samples)`.
+    A step's units together hold `batch_size` positions; extra examples count on from `len(samples)`.
     """
     validate: Callable[[Sequence[Sample], Training], None] = accept
     """Raises `UserError` where the samples give this objective nothing to work on."""
     facts: Callable[[Sequence[Sample]], dict[str, int]] = no_facts
-    """What the manifest says of the samples."""
+    """Facts about the samples for the manifest."""
     loss: Callable[[Sequence[Sample], LabelTokens, Training], AddedLoss | None] = no_added_loss
-    """What is added to the label's loss."""
+    """Make the loss that is added to the label's; None adds none."""
     extra_splits: tuple[Split, ...] = ()
     """Splits that are read beside training and validation."""
     extra_examples: Callable[[Training, ObjectiveContext], ExtraExamples] = no_extra_examples
-    """What is trained on beside the judged samples."""
+    """Make the examples that are trained on beside the judged samples."""
 
 
 def steps_of(
     units: Iterator[Unit], n_steps: int, batch_size: int, begin: Callable[[], list[Unit]] = list
 ) -> Iterator[list[Unit]]:
-    """So many steps, each begun with the units of `begin` and filled up to `batch_size` positions."""
+    """Yield `n_steps` steps, each begun with the units of `begin` and filled up to `batch_size` positions."""
     for _ in range(n_steps):
         step = begin()
         while sum(map(len, step)) < batch_size:

@@ -16,7 +16,7 @@ from monitorbench.training.objectives.sft import single_samples
 
 
 def _shares(samples: Sequence[Sample], training: Training) -> dict[str, float]:
-    """Of each category that is there, in their order, the share of the steps that begins as it joins."""
+    """Share of the steps in the stage that each category present begins, in the categories' order."""
     present = {sample.category for sample in samples}
     return {c: s for c, s in zip(Category, training.curriculum_shares, strict=True) if c in present}
 

@@ -41,7 +41,7 @@ class Instruction(NamedTuple):
 def _units(
     samples: Sequence[Sample], n_extra: int, training: Training, draw: np.random.Generator
 ) -> Iterator[Sequence[Unit]]:
-    """In every step `mix_share` instructions, and judged samples as in `sft`."""
+    """Yield steps with `mix_share` instructions each, and judged samples as in `sft`."""
     instructions = endless(range(len(samples), len(samples) + n_extra), draw)
     judged = single_samples(samples, range(len(samples)), training, draw)
     return steps_of(

@@ -53,13 +53,13 @@ def read(file: Path, wanted: WantedColumns) -> ReadTable:
 
 
 def line(file: Path, row: int) -> str:
-    """Where a row begins, counted from 0 behind the header: `line 17`."""
+    """Name the line on which a row begins: `line 17`; rows count from 0 behind the header."""
     began = next(islice(_beginnings(text_lines(file), _delimiter(file)), row + 1, None), None)
     return f"row {row + 1}" if began is None else f"line {began[0]}"
 
 
 def _beginnings(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, int]]:
-    """Of each row, the header among them, the line on which it begins and how many values it has.
+    """Yield the line on which each row, the header among them, begins and how many values it has.
 
     Empty lines are no rows, here and in `read`.
     """

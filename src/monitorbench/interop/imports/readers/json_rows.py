@@ -24,12 +24,12 @@ def read(file: Path, wanted: WantedColumns) -> ReadTable:
 
 
 def line(file: Path, row: int) -> str:
-    """Where a row is: `line 17`, or `entry 17` of an array or of an object of rows."""
+    """Name a row's place: `line 17`, or `entry 17` of an array or of an object of rows."""
     return next((place for place, _ in islice(_rows(file), row, None)), f"row {row + 1}")
 
 
 def head(file: Path) -> bytes:
-    """How the file's text begins, without what is blank."""
+    """Return the beginning of the file's text, without leading blanks."""
     with opened(file) as stream:
         return stream.read(_HEAD).lstrip(_BLANK)
 

@@ -1,4 +1,4 @@
-"""Which reader a file has, and all files of an import as one table.
+"""Readers by file format, and all files of an import as one table.
 
 Promises: the columns are the files' own, nested fields under dotted names (`scores.gpt`); every row can be
 said in words (`Read.where`), so that what is wrong with it can be found.
@@ -23,13 +23,13 @@ from monitorbench.sources.files.inspect_archive import NO_LOGS
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How one kind of file is read."""
+    """Reader of one kind of file."""
 
     suffixes: tuple[str, ...]
     read: Callable[[Path, WantedColumns], ReadTable]
     """The wanted columns under the file's own names."""
     line: Callable[[Path, int], str]
-    """Where a row of that table is, in words."""
+    """Place of a row of that table, in words."""
 
 
 FORMATS = {
@@ -52,7 +52,7 @@ class ImportedFiles:
     """One a file."""
     formats: tuple[str, ...]
     ends: tuple[int, ...]
-    """How many rows there are up to the end of each file."""
+    """Number of rows up to the end of each file."""
     rows: IntArray
     """[rows of the table]: the row of the files that each is of, where one became several."""
     present: tuple[str, ...]
@@ -63,7 +63,7 @@ class ImportedFiles:
     """Words for a value that is not there, in lower case."""
 
     def file_of(self, row: int) -> int:
-        """Which of the files a row of the table is of."""
+        """Return the index of the file that a row of the table is of."""
         of_all = int(self.rows[row])
         return next(i for i, end in enumerate(self.ends) if of_all < end)
 
@@ -73,7 +73,7 @@ class ImportedFiles:
         return np.flatnonzero(np.isin(np.searchsorted(self.ends, self.rows, side="right"), wanted))
 
     def with_column(self, name: str, values: pa.Array) -> "ImportedFiles":
-        """The same files with a column more."""
+        """Return these files with one more column."""
         return replace(self, table=self.table.append_column(name, values), present=(*self.present, name))
 
     def where(self, row: int) -> str:
@@ -83,7 +83,7 @@ class ImportedFiles:
         return f"{self.files[at]}, {FORMATS[self.formats[at]].line(self.files[at], of_file)}"
 
     def taking(self, table: pa.Table, rows: IntArray) -> "ImportedFiles":
-        """The same files as another table, whose rows are of these rows of this one."""
+        """Return these files as another table, whose rows are of these rows of this one."""
         return replace(self, table=table, rows=self.rows[rows])
 
 

@@ -37,7 +37,7 @@ def read(file: Path, wanted: WantedColumns) -> ReadTable:
 
 
 def line(file: Path, row: int) -> str:
-    """Where a row is: `row 17`, the first is 1."""
+    """Name a row's place: `row 17`; the first is 1."""
     return f"row {row + 1}"
 
 

@@ -41,7 +41,7 @@ EVERYTHING = WantedColumns(["*"])
 
 
 class ReadTable(NamedTuple):
-    """What a reader found in a file."""
+    """Columns that a reader found in a file."""
 
     table: pa.Table
     """The columns that were asked for."""

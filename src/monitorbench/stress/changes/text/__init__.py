@@ -1,4 +1,4 @@
-"""What stands in a judged text: fences, code, prose, and in prose what has to stay as it is spelled.
+"""Readers of judged text: fences, code, prose, and the parts of prose that have to stay as spelled.
 
 Judged text is hostile: each reader here goes through it once, whatever it holds.
 """

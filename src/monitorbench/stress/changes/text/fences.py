@@ -21,7 +21,7 @@ class FencedText(NamedTuple):
     text: str
     kind: Literal["prose", "code", "fence"]
     language: str = ""
-    """Of code, in lower case; "" where it is not known, or where each of its lines is quoted."""
+    """Language of code, in lower case; "" where it is not known, or where each of its lines is quoted."""
 
 
 class _Fence(NamedTuple):

@@ -1,4 +1,4 @@
-r"""What in prose has to stay as it is spelled: inline code, formulas, quotations, and words of machines.
+r"""Parts of prose that have to stay as spelled: inline code, formulas, quotations, and words of machines.
 
 A word of machines is one between white space with something in it that words of people don't have: a path,
 an address, a host, a variable, `snake_case`, `camelCase`, `NAME`, `call()`, `--option`, `\command{}`. A
@@ -25,23 +25,23 @@ _OPENED_BY = {
     r"\)": (r"\(",),
     r"\]": (r"\[",),
 }
-"""By what a mark closes, which marks it closes; a run of backticks closes one that is as long."""
+"""Opening marks of each closing mark; a run of backticks closes one that is as long."""
 _OPENING = frozenset(one for marks in _OPENED_BY.values() for one in marks)
 _TIGHT = frozenset("\"'“”„‘’$")
 """Marks with no space between them and what they hold."""
 _APOSTROPHES = frozenset("\"'’$")
 """Marks that inside of a word, or in front of a price, are none."""
 _LONGEST_RUN = 8
-"""Of backticks: so few marks at most are open at a time."""
+"""Longest run of backticks that opens: so few marks at most are open at a time."""
 _WORD = re.compile(r"\S++")
 _OF_MACHINES = re.compile(
     r"[/\\@_={}<>|~^#$&+*]|%[a-z]|::|\w[.:]\w|\w\(|[a-z][A-Z]|[A-Z]{2}|[^\W\d]\d|\d[^\W\d]|^\.\w|^--?[^\W\d]"
     r"|^[b-zB-HJ-Z]$"
 )
 _OF_MACHINES_OUTSIDE = re.compile(r"\w\(|^\(?[A-Z][).:]")
-"""The same with what stands around it: a call, an option's letter."""
+"""Pattern of a word of machines with what stands around it: a call, an option's letter."""
 _AROUND = "*\"'“”„‘’«»[],;:!?…—–("
-"""What stands around a word of people too: quotation marks, stops, emphasis."""
+"""Characters that stand around words of people too: quotation marks, stops, emphasis."""
 
 
 class TextSpan(NamedTuple):
@@ -52,7 +52,7 @@ class TextSpan(NamedTuple):
 
 
 def kept_spans(text: str) -> list[TextSpan]:
-    """Where in prose such things stand: in order, none touching the next."""
+    """Spans of prose that have to stay as spelled: in order, none touching the next."""
     found = [*_machine_words(text)]
     offset = 0
     for paragraph in _paragraphs(text):
@@ -89,7 +89,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _marked(text: str) -> Iterator[TextSpan]:
-    """What stands between two marks of a pair. Each kind is paired for itself, and the nearest two."""
+    """Yield the span of each pair of marks. Each kind is paired for itself, and the nearest two."""
     opened: dict[str, int] = {}
     for match in _MARK.finditer(text):
         mark, (start, end) = match[0], match.span()
@@ -113,7 +113,7 @@ def _fits(mark: str, *, inside: str, outside: str) -> bool:
 
 
 def united(spans: Sequence[TextSpan]) -> list[TextSpan]:
-    """The same characters in spans that are in order, none touching the next."""
+    """Unite spans: they hold the same characters, are in order, and none touches the next."""
     found: list[TextSpan] = []
     for span in sorted(spans):
         if found and span.start <= found[-1].end:

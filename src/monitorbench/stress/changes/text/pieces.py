@@ -1,4 +1,4 @@
-"""What in a text is prose and what is code, so that a change of the one leaves the other as it is."""
+"""A text divided into prose and code, so that a change of the one leaves the other as it is."""
 
 from collections.abc import Callable, Sequence
 

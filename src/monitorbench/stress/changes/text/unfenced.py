@@ -12,14 +12,14 @@ import warnings
 from monitorbench.stress.changes.text.fences import FencedText
 
 _LONGEST_PARSED = 200_000
-"""Characters; longer text is taken for no program."""
+"""Number of characters; longer text is taken for no program."""
 _PYTHON = re.compile(
     r"(?:async def|def) \w++\(|class \w++[(:]|import [\w.]++(?: as \w++)?+(?:, [\w.]++)*+[ \t]*+$"
     r"|from [\w.]++ import |@\w[\w.]*+(?:\(|[ \t]*+$)|if __name__"
 )
-"""How a line begins that prose does not have."""
+"""How a line of Python begins and no prose does."""
 _SURE = re.compile(r"#include\b|#!|>>> |\$ \w|\||<\?|<!DOCTYPE", re.IGNORECASE)
-"""The same of other languages, a session, a table, a page."""
+"""How a line of another language, a session, a table or a page begins and no prose does."""
 _GOES_ON = re.compile(
     r"[\w.\[\]]++(?:, ?[\w.]++)*+ ?(?:[-+*/|&^%@]|//|\*\*|<<|>>|:)?+= ?"
     r"|(?:for|while|if|elif|else|try|except|finally|with|match)\b[^\n]*+(?<=:)[ \t]*+$"
@@ -125,7 +125,7 @@ def _begins(lines: list[str], at: int, *, has_items: bool) -> bool:
 
 
 def _run(lines: list[str], low: int, at: int) -> tuple[int, int]:
-    """From where to where the code reaches that begins on the line `at`, not below `low`."""
+    """Return lines [start, end) of the code around the line `at`; none is before `low`."""
     start, end = at, at + 1
     while start > low and (_GOES_ON.match(lines[start - 1]) or not lines[start - 1].strip()):
         start -= 1
