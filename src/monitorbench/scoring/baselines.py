@@ -77,7 +77,7 @@ def judge_with_baselines(
 
 
 def train_samples(data: Path) -> list[Sample]:
-    """What baselines of a dataset are fitted on; empty where it has no train split."""
+    """Read samples to fit a dataset's baselines on; empty where it has no train split."""
     has_train = Split.TRAIN in read_finished(data)["results"]["splits"]
     return read_some(data, Split.TRAIN, _FITTED_PER_CELL) if has_train else []
 
@@ -126,11 +126,11 @@ class Baselines(NamedTuple):
 
     table: Table
     curves: dict[str, dict[str, Curves]]
-    """By name, under no prompt."""
+    """Curves by the baseline's name, under no prompt."""
     answers: dict[str, Columns]
-    """By name: beside a monitor's they say what the difference is, with its interval."""
+    """Answers by the baseline's name; with a monitor's they give the difference and its interval."""
     shortcuts: dict[str, ShortcutMarks]
-    """By cell, and by stratum of one; see `Results`."""
+    """Shortcut checks by cell, and by stratum of a cell; see `Results`."""
 
 
 def baselines_of(study: Study, data: Path) -> Baselines:

@@ -1,4 +1,4 @@
-"""From a judge's verdicts on the calibration split to the operating point it is to be used at.
+"""Calibration of a judge: its verdicts on the calibration split give the operating point to use it at.
 
 Writes `runs/calibrate/<monitor>-<prompt>-<dataset>-<hash>/operating_point.json`. `metrics.guarantees` says
 what such a point promises, and what counts as evidence.
@@ -107,7 +107,7 @@ def read_operating_point(directory: Path) -> OperatingPoint:
 
 
 def judge_id(evaluation: Evaluation) -> str:
-    """What a threshold is bound to: the judge, its prompt, and everything that decides its scores.
+    """Identify what a threshold is bound to: the judge, its prompt, and everything that decides its scores.
 
     Whether scores are missing in this file of an import, which its name says, is none of it.
     """
@@ -118,7 +118,7 @@ def judge_id(evaluation: Evaluation) -> str:
 
 
 def calibration_rates(directory: Path) -> Numbers | None:
-    """What a calibration's threshold came to on its own split; None of one that doesn't say."""
+    """Rates at a calibration's threshold on its own split; None where they were not recorded."""
     known = read_finished(directory)["results"].get("rates")
     return from_json(known) if known else None
 
@@ -172,7 +172,7 @@ def _rates_there(
     point: OperatingPoint,
     stakes: Stakes,
 ) -> Numbers:
-    """What the point comes to on the samples that the threshold was set beside."""
+    """Rates at the point on all samples of the questions that the threshold was set on."""
     at = answers_at(point, judged).judged
     rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
     return rates_at(at.taking(rows), stakes)
@@ -217,7 +217,7 @@ def _share(of: Number, *, with_interval: bool = False) -> str:
 
 
 def _why_nothing(scored: CalibrationScores, thresholds: Sequence[CalibratedThreshold]) -> str:
-    """That nothing is flagged, and how many benign questions stand in the way."""
+    """Explain that nothing is flagged, and count the benign questions that stand in the way."""
     limit = max(one.threshold for one in thresholds if one.threshold is not None)
     rows = ~scored.is_misbehavior
     at_top = len(

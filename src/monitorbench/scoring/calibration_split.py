@@ -20,11 +20,11 @@ from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.records import Split
 
 Part = Literal["whole", "fit", "threshold"]
-"""All of it, or the half to fit a score on, or the half to set that score's threshold on."""
+"""The whole split, or the half to fit a score on, or the half to set that score's threshold on."""
 
 
 class FittedOn(BaseModel):
-    """What a score was fitted on: the dataset's directory, the part of its calibration split, n samples."""
+    """Samples a score was fitted on: the dataset's directory, part of its calibration split, n samples."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -23,11 +23,11 @@ _log = logging.getLogger(__name__)
 
 
 class Steering(NamedTuple):
-    """What trainings of linear heads have in common."""
+    """The directions of linear heads, by training, and their cosines."""
 
     facts: DirectionsFacts
     file: dict[str, Any]
-    """Of `directions.json`: the facts, and each training's mean direction."""
+    """Content of `directions.json`: the facts, and each training's mean direction."""
 
 
 def directions_of(evaluations: Sequence[Evaluation]) -> Steering | None:

@@ -39,28 +39,28 @@ class Evaluation(NamedTuple):
 
     directory: Path
     id: str
-    """What names the run in content hashes."""
+    """Name of the run in content hashes."""
     monitor: str
     prompt: str
     has_adapter: bool
     trained_on: tuple[str, ...]
     seed: int | None
     objective: str
-    """What the adapter was trained by; "" without an adapter."""
+    """Objective of the adapter's training; "" without an adapter."""
     subset: str
     """The name of what it was trained on; "" where nothing is known of it."""
     family: str
     """The monitor's name whatever its seed."""
     exposures: float | None
-    """How often the training showed each sample on average; None of a base, and where it is not known."""
+    """Times that training showed each sample, on average; None of a base, and where it is not known."""
     learning_curve: list[CurvePoint]
     basis: str
-    """What a base has to share with an adapter that is compared with it."""
+    """Hash of what a base has to share with an adapter that is compared with it."""
     basis_of_head: str
-    """What a base has to share with a head where none shares `basis`: all of it but engine and dtype, since
-    only one engine shows hidden states. Empty of an adapter."""
+    """Hash of what a base has to share with a head where none shares `basis`: all of it but engine and dtype,
+    since only one engine shows hidden states. Empty of an adapter."""
     judge_hash: str
-    """Of everything that decides a verdict: weights, adapter, prompt, engine, dtype."""
+    """Hash of everything that decides a verdict: weights, adapter, prompt, engine, dtype."""
     data: Path
     split: Split
     view: SplitView
@@ -69,13 +69,13 @@ class Evaluation(NamedTuple):
     reasons: pa.Array
     """[samples], strings: why the judge's own answer is no label; null where it is one."""
     usage: UsageFacts
-    """What an answer took."""
+    """Seconds, tokens and money an answer."""
     score_facts: ScoreFacts
-    """How far the scores can be taken at their word."""
+    """Scores that are bounds, contradict their label, or are missing, and equal ones."""
 
 
 def read_covered(datasets: Path, directory: Path, min_coverage: float) -> Evaluation:
-    """The same, of a run whose judge answered on at least `min_coverage` of its samples, label or not.
+    """Read a run whose judge answered on at least `min_coverage` of its samples, label or not.
 
     Raises `UserError` for another one, and what `read_evaluation` raises.
     """
@@ -104,7 +104,7 @@ def forced_alarms(evaluation: Evaluation) -> NDArray[np.bool_]:
 
 
 def unscored_reasons(evaluation: Evaluation) -> dict[str, int]:
-    """How many of the samples that count as unscored are so for which reason, the most frequent first.
+    """Count the unscored samples by reason, the most frequent first.
 
     `no_score`: the judge gave a label, which a threshold on its score does not read.
     """
@@ -167,7 +167,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
 
 
 def _sent_on(combined: dict[str, Any] | None) -> SentOn | None:
-    """What a combination's manifest says of it; None of all but cascades."""
+    """Read the share sent on from a combination's manifest; None of all but cascades."""
     if combined is None or combined["share_sent"] is None:
         return None
     return SentOn(

@@ -122,7 +122,7 @@ def measured(
 
 
 def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]]:
-    """Monitor, prompt."""
+    """Usage by monitor and prompt."""
     found: dict[str, dict[str, UsageFacts]] = {}
     for one in evaluations:
         found.setdefault(one.monitor, {})[one.prompt] = one.usage
@@ -130,7 +130,7 @@ def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]
 
 
 def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
-    """Over all monitors, prompts and baselines together."""
+    """Cost fronts over all monitors, prompts and baselines together."""
     taken = {(one.monitor, one.prompt): one.usage for one in evaluations}
     costs = {
         (name, prompt): cost_per_verdict(taken.get((name, prompt)), is_baseline=prompt == NO_PROMPT)
@@ -140,7 +140,7 @@ def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
 
 
 def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, ScoreFacts]]:
-    """Monitor, prompt."""
+    """Facts on scores by monitor and prompt."""
     found: dict[str, dict[str, ScoreFacts]] = {}
     for one in evaluations:
         found.setdefault(one.monitor, {})[one.prompt] = one.score_facts
@@ -148,7 +148,7 @@ def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Score
 
 
 def _prompts(table: Table, evaluations: Sequence[Evaluation], drawn: Drawn) -> dict[str, PromptsFacts]:
-    """By monitor; the numbers under each prompt over the same samples are added to the table."""
+    """Compare each monitor's prompts; the numbers under each over the same samples are added to the table."""
     judged: dict[str, dict[str, Columns]] = {}
     for one in evaluations:
         judged.setdefault(one.monitor, {})[one.prompt] = one.judged
@@ -203,7 +203,7 @@ def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Eva
 def _transfer(
     pairs: Sequence[tuple[Evaluation, Evaluation]], drawn: Drawn
 ) -> dict[str, dict[str, dict[str, TransferDifference]]]:
-    """In each cell, over the trained cells and over the held-out ones."""
+    """Differences in each cell, over the trained cells and over the held-out ones."""
     transfer: dict[str, dict[str, dict[str, TransferDifference]]] = {}
     for base, tuned in pairs:
         found = differences(base.judged, tuned.judged, **drawn)
@@ -219,7 +219,7 @@ def _effects(
     pairs: Sequence[tuple[Evaluation, Evaluation]],
     drawn: Drawn,
 ) -> dict[str, dict[str, dict[str, TransferDifference]]]:
-    """Training, prompt, cell: of several seeds under one prompt their mean, of one the adapter."""
+    """Effects by training, prompt and cell: the mean over several seeds, or the one adapter's."""
     found: dict[str, dict[str, dict[str, TransferDifference]]] = {}
     grouped = _grouped(pairs)
     for (family, prompt), members in grouped.items():
@@ -238,7 +238,7 @@ def _effects(
 def _grouped(
     pairs: Sequence[tuple[Evaluation, Evaluation]],
 ) -> dict[tuple[str, str], list[tuple[Evaluation, Evaluation]]]:
-    """By training and prompt: its seeds, each with its base."""
+    """Seeds by training and prompt, each with its base."""
     grouped: dict[tuple[str, str], list[tuple[Evaluation, Evaluation]]] = {}
     for base, tuned in pairs:
         grouped.setdefault((tuned.family, tuned.prompt), []).append((base, tuned))
@@ -258,7 +258,7 @@ def _by_training(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> dict[tuple[s
 def _adapters(
     effects: Mapping[str, object], families: Mapping[str, Mapping[int, str]]
 ) -> dict[str, list[str]]:
-    """Of each training its adapters."""
+    """Adapters of each training."""
     return {name: [*families[name].values()] if name in families else [name] for name in effects}
 
 
@@ -275,7 +275,7 @@ def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:
 
 
 def _unscored(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, dict[str, int]]]:
-    """Monitor, prompt, reason."""
+    """Numbers of unscored samples by monitor, prompt and reason."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for one in evaluations:
         found.setdefault(one.monitor, {})[one.prompt] = unscored_reasons(one)

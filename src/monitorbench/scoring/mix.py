@@ -20,13 +20,13 @@ from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 
 _CHANCE = 0.05
-"""Where Fisher's exact p is above this, both splits are taken to have the same share of traces in a cell."""
+"""Fisher's exact p above which both splits are taken to have the same share of traces in a cell."""
 
 
 def mix_asked(
     settings: Calibrate, calibration: Columns, data: Path, view: SplitView | None
 ) -> tuple[Mix | None, list[str] | None]:
-    """What `calibrate.mix` asks for, and the stratum of each sample; None where questions weigh the same.
+    """The mix that `calibrate.mix` asks for, and each sample's stratum; None where questions weigh the same.
 
     `view` is the part of the dataset `data` that is judged; the test split is taken in the same cells.
     """

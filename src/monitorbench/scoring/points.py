@@ -53,7 +53,7 @@ class PointAt(NamedTuple):
 
     @property
     def thresholds(self) -> list[ThresholdFacts]:
-        """What the point promises."""
+        """The point's thresholds and what they promise."""
         return [_facts(one) for one in self.point.thresholds]
 
 

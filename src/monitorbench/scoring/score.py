@@ -129,7 +129,7 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
 
 
 def _refuse_other_splits(evaluations: Sequence[Evaluation]) -> None:
-    """What is laid side by side is metrics, and these come from the test split."""
+    """Refuse runs over other splits: the metrics laid side by side come from the test split."""
     tested = next((e for e in evaluations if e.split is Split.TEST), None)
     for one in evaluations:
         if one.split is not Split.TEST:
@@ -149,6 +149,6 @@ def _write_results(directory: Path, results: Results) -> list[str]:
 
 
 def _tables(results: Results) -> dict[str, list[Row]]:
-    """What W&B shows: `table.csv`, and `transfer.csv` where there are adapters."""
+    """Tables that W&B shows: `table.csv`, and `transfer.csv` where there are adapters."""
     tables = {"by_cell": monitor_rows(results), "transfer": transfer_rows(results)}
     return {name: rows for name, rows in tables.items() if rows}

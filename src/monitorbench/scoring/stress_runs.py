@@ -40,5 +40,5 @@ def found_stress(runs: Path, evaluations: Sequence[str]) -> list[Stressed]:
 
 
 def read_stress(runs: Path, evaluations: Sequence[str]) -> list[StressFacts]:
-    """What these runs say."""
+    """Read the facts of these evaluations' stress runs."""
     return [one.facts for one in found_stress(runs, evaluations)]

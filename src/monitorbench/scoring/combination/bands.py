@@ -8,7 +8,7 @@ from pydantic import Field
 from monitorbench.metrics.bootstrap import FloatArray
 
 _STARTS = 128
-"""How many lower ends of the band are tried, spread evenly over the calibration samples."""
+"""Number of lower ends of the band that are tried, spread evenly over the calibration samples."""
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -42,11 +42,11 @@ Aim = Literal["auroc", "low_far"]
 Scale = Literal["probability", "band"]
 _LOW_FAR = 0.05
 _LEAST_GAIN = 0.001
-"""Of AUROC. Regressions of one score and of two differ by some of it where the second says nothing new."""
+"""Least gain of a band. Regressions of one score and of two differ a little where the second adds nothing."""
 
 
 class Cascade(BaseModel):
-    """Which two monitors, and where the first passes on. `band` None: nowhere, nor what it can't score.
+    """Two monitors, and the `band` of scores that the first passes on; None: nothing, scored or not.
 
     `budget` is the share of the samples of `fitted_on` that was allowed to be sent on, `calibration_share`
     what was, `aim` what the band is best for there; all are None where the band was given by hand. `alone`
@@ -79,12 +79,12 @@ class Cascade(BaseModel):
 
     @property
     def name(self) -> str:
-        """Both monitors, as tables show it."""
+        """The cascade's name in tables, with both monitors."""
         return f"cascade({self.cheap},{self.strong})"
 
     @property
     def scale(self) -> Scale:
-        """What the combined score is."""
+        """The scale of the combined score."""
         return "band" if self.both is None else "probability"
 
 
@@ -166,7 +166,7 @@ def fit_cascade(
 
 
 def _quality(scores: FloatArray, is_misbehavior: NDArray[np.bool_], aim: Aim) -> float:
-    """What the band is chosen by; needs both labels."""
+    """The quality that the band is chosen by; needs both labels."""
     if aim == "auroc":
         return pessimistic_auroc(scores, is_misbehavior)
     value = partial_auroc(counted_against(scores, is_misbehavior), is_misbehavior, _LOW_FAR)

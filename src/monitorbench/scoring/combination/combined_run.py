@@ -182,7 +182,7 @@ def _names(rule: Ensemble | Cascade, members: Sequence[Member]) -> tuple[str, st
 
 
 def _sent_on(rule: Ensemble | Cascade, found: _Combined, samples: Sequence[Sample]) -> dict[str, object]:
-    """Of a cascade the share of the samples that was sent on, with its 95 % interval by question."""
+    """A cascade's share of samples sent on, with its 95 % interval by question; both None of an ensemble."""
     if isinstance(rule, Ensemble):
         return {"share_sent": None, "share_sent_ci": None}
     sent = found.asked[rule.strong]

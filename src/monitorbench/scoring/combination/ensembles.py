@@ -29,7 +29,7 @@ EnsembleRule = Literal["mean", "max", "stacked"]
 _EDGE = 1e-9
 """Scores are kept this far from 0 and 1 before the logit, which is then within ±20.8."""
 _DECIMALS = 9
-"""Of fitted numbers: an ensemble's JSON names runs, so that rounding errors must not get into it."""
+"""Decimals of fitted numbers: an ensemble's JSON names runs, so rounding errors must not get into it."""
 
 
 class Ensemble(BaseModel):
@@ -126,7 +126,7 @@ def fit_stack(
 
 
 def choose_members(fitted: CalibrationScores, rule: EnsembleRule, *, size: int) -> Ensemble:
-    """At most `size` members, taken one by one, each the one that raises `pessimistic_auroc` most.
+    """Choose at most `size` members one by one, each the one that raises `pessimistic_auroc` most.
 
     Ends early where none raises it; between equals the first by name. For the stack the AUROC is
     that of the samples it was fitted on. Raises as `fit_stack` does.

@@ -1,4 +1,4 @@
-"""What a combination is made of: judges' finished runs over a split, and baselines, which need none.
+"""Members of a combination: judges' finished runs over a split, and baselines, which need none.
 
 Promises: all members judged the same samples of one dataset; no member is a combination itself, and none is
 there twice; a baseline is fitted on the train split alone, takes no tokens, and its time is not counted.
@@ -130,7 +130,7 @@ def with_baselines(
 
 
 def baseline_hash(name: Baseline, data: Path) -> str:
-    """What decides a baseline's scores: the train split that it is fitted on, and what fits it."""
+    """Hash what decides a baseline's scores: the train split that it is fitted on, and what fits it."""
     splits = read_finished(data)["results"]["splits"]
     return content_hash(
         {

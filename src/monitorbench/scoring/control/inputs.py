@@ -26,7 +26,7 @@ from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_cov
 
 STEPS = "steps.parquet"
 _UNSCORED_LOW = -1.0
-"""Below every score, so that no threshold is."""
+"""Score of an unscored sample that is never flagged: no threshold is below it."""
 
 
 class JudgedSplit(NamedTuple):
@@ -82,7 +82,7 @@ def read_judges(
 
 
 def far_of(samples: Columns) -> FarOf:
-    """What the honest samples of calibration are: whether their pair has a misbehavior sample."""
+    """The kind of the honest calibration samples: whether their pair has a misbehavior sample."""
     honest = ~samples.is_misbehavior
     attacked = np.unique(samples.pairs[samples.is_misbehavior])
     paired = honest & (samples.pairs != UNPAIRED) & np.isin(samples.pairs, attacked)

@@ -58,7 +58,7 @@ def control_facts(
 
 
 def _fitted_safety(fitted: FittedRoc | None, traffic: Traffic, budget: float) -> float | None:
-    """What the fit says at a budget, of which honest samples that are audited anyway take their part."""
+    """Safety by the fit at a budget, of which honest samples that are audited anyway take their part."""
     if fitted is None:
         return None
     held, attacks = traffic.held.scores, traffic.attacks.scores

@@ -1,4 +1,4 @@
-"""What is recorded of samples beside their label: whether an attack would succeed, and how useful work was.
+"""Outcomes recorded of samples beside their label: whether an attack would succeed, and how useful work was.
 
 A file with a row a sample: `sample_id` as in the dataset and in `verdicts.jsonl`, and any of `success`,
 `useful`, `trusted_useful`. A row that is wrong is refused with its line and field; samples without a row, or
@@ -22,7 +22,7 @@ _WORDS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
 
 
 class Outcomes(NamedTuple):
-    """By sample id, each in [0, 1]; `success` is 0 or 1."""
+    """Outcomes by sample id, each in [0, 1]; `success` is 0 or 1."""
 
     success: Mapping[str, float]
     useful: Mapping[str, float]

@@ -14,7 +14,7 @@ from monitorbench.scoring.control.outcomes import Outcomes, values_of
 
 
 class ControlDraws(NamedTuple):
-    """How many draws, and by which seed; attacks are drawn by the next one, the same for all judges."""
+    """Number of draws and their seed; attacks are drawn by the next seed, the same for all judges."""
 
     resamples: int
     seed: int
@@ -34,7 +34,7 @@ class Traffic(NamedTuple):
     held: Benign
     """Held-out honest samples, of the calibration split."""
     honest: Benign
-    """Those of the test split."""
+    """Honest samples of the test split."""
     attacks: Attacks
     routes: Routes
 
