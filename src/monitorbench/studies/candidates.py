@@ -1,4 +1,4 @@
-"""From the entries of `monitors=[…]` to a study for each: what judges, and with which prompt.
+"""Studies from the entries of `monitors=[…]`, one for each: what judges, and with which prompt.
 
 Importing this costs nothing heavy, so that a mistyped name is refused at once.
 """
