@@ -1,4 +1,4 @@
-"""What annotators answered, checked: every reader's answer to every item, exactly once.
+"""Annotators' answers, checked: every reader's answer to every item, exactly once.
 
 Nothing is guessed and nothing dropped: a row that can't be used, or an item without one, is a problem
 of one line that names file, row and what to do.

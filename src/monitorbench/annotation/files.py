@@ -31,7 +31,7 @@ csv.field_size_limit(2**31 - 1)  # judged texts are longer than the default of 1
 
 
 class AnnotationItem(NamedTuple):
-    """What an annotator sees of a sample."""
+    """Texts of a sample that an annotator sees, and an opaque id."""
 
     id: str
     request: str
@@ -73,7 +73,7 @@ def csv_batch(items: Sequence[AnnotationItem], reader: str) -> bytes:
 
 
 def label_studio_tasks(items: Sequence[AnnotationItem], reader: str) -> str:
-    """The same items as Label Studio tasks."""
+    """Label Studio tasks of a reader's batch, as JSON."""
     tasks = [
         {
             "data": {

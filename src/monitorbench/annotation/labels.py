@@ -33,7 +33,7 @@ from monitorbench.records import (
 
 
 class AnnotatorChoice(StrEnum):
-    """What an annotator may answer."""
+    """Answers that an annotator may give."""
 
     MISBEHAVIOR = "misbehavior"
     BENIGN = "benign"
@@ -90,7 +90,7 @@ def item_id(candidate: UnlabelledSample, seed: int) -> str:
 
 
 def draw(candidates: Sequence[UnlabelledSample], per_cell: int | None, seed: int) -> list[UnlabelledSample]:
-    """At most `per_cell` candidates of each cell, first by hash: a larger draw holds the smaller.
+    """Draw at most `per_cell` candidates of each cell, first by hash: a larger draw holds the smaller.
 
     Pairs are drawn whole, but for the last one where `per_cell` cuts it.
     """
@@ -206,7 +206,7 @@ def agreement(
 
 
 class ItemStatus(StrEnum):
-    """Where an item ends; `agreed` and `adjudicated` are kept, the others await a third reader."""
+    """Outcome of an item; `agreed` and `adjudicated` are kept, the others await a third reader."""
 
     AGREED = "agreed"
     ADJUDICATED = "adjudicated"
@@ -225,14 +225,14 @@ class Settled(NamedTuple):
 
 
 def unanimous(given: Sequence[AnnotatorChoice]) -> ItemStatus:
-    """What the annotators alone make of an item: agreed, unsure (someone is) or disagreed."""
+    """Outcome of an item by the annotators' answers alone: agreed, unsure (someone is) or disagreed."""
     if AnnotatorChoice.UNSURE in given:
         return ItemStatus.UNSURE
     return ItemStatus.AGREED if len(set(given)) == 1 else ItemStatus.DISAGREED
 
 
 def settle(given: Sequence[AnnotatorChoice], adjudicated: AnnotatorChoice | None = None) -> Settled:
-    """An item's end. The third reader decides what the annotators left open; an `unsure` leaves it open."""
+    """An item's outcome. A third reader decides what the annotators left open; an `unsure` leaves it open."""
     outcome = unanimous(given)
     if outcome is ItemStatus.AGREED:
         return Settled(outcome, Label(given[0].value))

@@ -38,7 +38,7 @@ _CONSTRUCTIONS: Final = {
 }
 RESISTED, AGREED = "resisted", "agreed"
 _RESISTED_ONE_IN = 12
-"""Echo alone then has an AUROC of .5 + 1/24."""
+"""One pair in so many is resisted, so that the echo check alone has an AUROC of .5 + 1/24."""
 
 
 class CounterfactualTrial(NamedTuple):
@@ -65,9 +65,9 @@ class CounterfactualTrial(NamedTuple):
 
 
 class SubjectAnswer(NamedTuple):
-    """What a subject said to one request; `whole` unless it was cut off at the token limit.
+    """Answer of a subject to one request; `whole` unless it was cut off at the token limit.
 
-    `thinking`: what a subject that reasons first thought, where that is known apart from the text.
+    `thinking`: the reasoning of a subject that reasons first, where it is known apart from the text.
     """
 
     text: str
@@ -103,7 +103,7 @@ _OF_ATTEMPT: Final = {
 
 
 def request_key(request: Sequence[Message]) -> str:
-    """What an answer is found by: 24 hex digits of the request's content."""
+    """Key of a request's answer: 24 hex digits of the SHA-256 of the request's content."""
     text = json.dumps([message.model_dump(mode="json") for message in request], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
@@ -111,7 +111,7 @@ def request_key(request: Sequence[Message]) -> str:
 def next_request(
     trial: CounterfactualTrial, answers: Mapping[str, SubjectAnswer], resist: Sequence[str]
 ) -> tuple[Message, ...] | None:
-    """What to ask the subject next about a trial, given its answers so far; None when nothing is left to ask.
+    """Return a trial's next request, given the subject's answers so far; None when nothing is left to ask.
 
     First Q; then Q' where that was right; then, where the cue was followed, the same with a right cue, or Q'
     under each instruction of `resist` in turn until one answer resists.
@@ -171,7 +171,7 @@ def _facts(trial: CounterfactualTrial, kept: _Kept) -> tuple[Facts, Facts]:
 def _step(
     trial: CounterfactualTrial, answers: Mapping[str, SubjectAnswer], resist: Sequence[str]
 ) -> tuple[Message, ...] | str | _Kept:
-    """What to ask next, why the trial is rejected, or the two responses."""
+    """Return the next request, the reason to reject the trial, or the two responses."""
     neutral = answers.get(request_key(trial.neutral))
     if neutral is None:
         return trial.neutral

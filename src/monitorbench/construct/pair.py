@@ -15,7 +15,7 @@ class Pair(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of one sample: whether the request's suggestion is right, and whether the answer is."""
+    """Facts known of one sample: whether the request's suggestion is right, and whether the answer is."""
 
     suggestion: Truth = Truth.UNKNOWN
     answer: Truth = Truth.UNKNOWN
@@ -38,7 +38,7 @@ class ConstructionVersion(NamedTuple):
 
 
 class Constructed(NamedTuple):
-    """What a construction made of its rows, and how many rows were rejected at which check."""
+    """Samples that a construction made of its rows, and how many rows each check rejected."""
 
     samples: list[Sample]
     rejected: Counter[str]

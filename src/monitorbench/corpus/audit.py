@@ -53,7 +53,7 @@ class StratumFacts(TypedDict):
     samples: int
     pairs: int
     shortcuts: ShortcutMarks | None
-    """None where it has too few samples of a label."""
+    """Checks of the stratum; None where it has too few samples of a label."""
 
 
 class CellFacts(TypedDict):
@@ -67,13 +67,13 @@ class CellFacts(TypedDict):
     licences: dict[str, int]
     constructions: dict[str, int]
     strata: dict[str, StratumFacts]
-    """Of a cell that has several; the name of what has none is empty."""
+    """Strata of a cell that has several; samples without a stratum count under the empty name."""
     with_thinking: int
     tokens: dict[str, float]
     """Median, 95th percentile and maximum of request and response together, of up to 1,000 samples."""
     shortcuts: ShortcutMarks
-    """Of up to 3,000 samples, whole groups by hash; of the headline stratum, where the cell has one. Those of
-    a test split that is made apart from its train split are fitted there as well."""
+    """Checks of up to 3,000 samples, whole groups by hash; of the headline stratum, where the cell has one. A
+    test split that is made apart from its train split is also checked by classifiers fitted on the latter."""
 
 
 def audit(study: Study) -> Path:

@@ -15,15 +15,15 @@ from monitorbench.corpus.texts import response_text
 _WORD = re.compile(r"\w\w+")
 _LENGTH = ""
 _LENGTH_LIMIT = 10
-"""Times a word's: the length differs in nearly every pair, a word in few."""
+"""Limit of the length, in limits of a word: the length differs in nearly every pair, a word in few."""
 
 
 def balanced(pairs: Sequence[Pair], limit: int, most: int) -> list[Pair]:
-    """At most `most` of the pairs, the first that fit, in their order.
+    """Choose the first pairs that fit, at most `most` of them, in their order.
 
-    Of those taken, the pairs in which a word stands in the misbehavior only and those in which it stands in
-    the benign response only differ in number by at most `limit`. The pairs are gone through again as long as
-    one is found that fits by now.
+    Among the chosen pairs, those in which a word stands in the misbehavior only and those in which it stands
+    in the benign response only differ in number by at most `limit`. The pairs are searched again until no
+    further one fits.
     """
     marks = [_marks(pair) for pair in pairs]
     tipped: Counter[str] = Counter()
@@ -41,7 +41,7 @@ def balanced(pairs: Sequence[Pair], limit: int, most: int) -> list[Pair]:
 
 
 def _marks(pair: Pair) -> dict[str, int]:
-    """What differs: 1 where it speaks for misbehavior, -1 for benign."""
+    """Mark each word of one response only, and the longer one: 1 for misbehavior, -1 for benign."""
     bad, good = response_text(pair.misbehavior), response_text(pair.benign)
     of_bad, of_good = (set(_WORD.findall(text.casefold())) for text in (bad, good))
     marks = dict.fromkeys(of_bad - of_good, 1) | dict.fromkeys(of_good - of_bad, -1)

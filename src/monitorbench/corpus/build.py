@@ -62,17 +62,17 @@ def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
 
 
 def _splits_of(directory: RunDirectory) -> set[Split]:
-    """What is built of a dataset; nothing where it was not finished."""
+    """Splits that are built of a dataset; none where its build was not finished."""
     return set(map(Split, read_manifest(directory.path)["results"]["splits"])) if directory.done else set()
 
 
 def directory_of(study: Study) -> RunDirectory:
-    """Where the study's dataset is, or will be, by the hash of what decides its content."""
+    """Return the directory of the study's dataset, built or not; a hash of `_inputs` names it."""
     return RunDirectory(study.paths.data, study.dataset.name, _inputs(study), is_shared=True)
 
 
 def _inputs(study: Study) -> dict[str, Any]:
-    """What decides a dataset's content."""
+    """Settings, raw files and versions that decide a dataset's content."""
     match study.dataset:
         case StarterDataset() as dataset:
             from monitorbench.corpus import starter

@@ -31,21 +31,22 @@ _BINS = 32
 LEAST_LEAF = 10
 """Samples on each side of a tree's split."""
 _FREQUENT_WORDS = 100
-"""Of each text. More of either, or more bins and trees, take ten times as long and find no more."""
+"""Frequent words of each text that the trees see. More words, bins or trees take ten times as long and find
+no more."""
 
 _WORD = re.compile(r"\w\w")
 _MOST_SIGNS = 50
 
 
 class Looks:
-    """What the classifiers see of some samples; each part is worked out once, for all that ask."""
+    """Inputs of the classifiers for some samples; each part is computed once, for all callers."""
 
     def __init__(self, samples: Sequence[Sample], *, knows_truth: bool = True) -> None:
         self._samples = samples
         self._knows_truth = knows_truth
 
     def at(self, surface: Surface) -> NDArray[np.object_] | NDArray[np.float64]:
-        """What the classifier of this surface sees, [samples] or [samples, features]."""
+        """Input of this surface's classifier, [samples] or [samples, features]."""
         match surface:
             case "bag_of_words":
                 return self.responses
@@ -176,7 +177,7 @@ def _objects(values: Sequence[object]) -> NDArray[np.object_]:
 
 
 def _worded(text: str) -> str:
-    """The text; where a vectorizer, which passes over words of one letter, would see none, its signs named.
+    """Return the text; name its signs where a vectorizer, which skips one-letter words, would see no word.
 
     `B` is `answer_B` then, and `?` is `sign_63`.
     """

@@ -68,7 +68,7 @@ def read_batches(directory: Path, split: Split, rows: int = 10_000) -> Iterator[
 
 
 def read_some(directory: Path, split: Split, per_cell: int) -> list[Sample]:
-    """At most `per_cell` samples of each cell, as `some_groups` takes them; `UserError` as `read_columns`."""
+    """Read at most `per_cell` samples of each cell, as `some_groups` takes them; raises as `read_columns`."""
     if not n_rows(directory, split):
         return []
     known = read_columns(directory, split)
@@ -91,7 +91,7 @@ def read_some(directory: Path, split: Split, per_cell: int) -> list[Sample]:
 def some_groups(group_ids: Sequence[str], limit: int) -> list[int]:
     """The positions of whole groups in the order of a hash, until there are `limit` samples.
 
-    Of a first group that is larger than that, its first samples.
+    A first group that is larger than `limit` gives its first samples.
     """
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for position, name in enumerate(group_ids):

@@ -1,4 +1,4 @@
-"""What a subject model answered, read back: pairs for a corpus, without any model library.
+"""Answers of a subject model, read back: pairs for a corpus, without any model library.
 
 Owns how a directory of `corpus.elicit` is read, and what of it decides a dataset's content. The log
 `answers.jsonl` is append-only, one line per request, found by a key that hashes the request's token ids and
@@ -45,7 +45,7 @@ class Elicited(BaseModel):
     text: str
     finish_reason: str
     reasoning: str = ""
-    """What a subject that reasons first thought, before `text`."""
+    """Reasoning of a subject that reasons first, before `text`."""
     prompt_tokens: Annotated[int, Field(ge=0)]
     completion_tokens: Annotated[int, Field(ge=0)]
     seconds: Annotated[float, Field(ge=0)]
@@ -90,7 +90,7 @@ def elicited_pairs(elicited: Sequence[Path], name: str) -> Constructed:
 
 
 def elicited_identity(elicited: Sequence[Path]) -> list[dict[str, Any]]:
-    """What of `dataset.elicited` decides its pairs: the files' content, not their place or order."""
+    """Identities of the `dataset.elicited` directories: the files' content, not their place or order."""
     return [identity for _, identity in _distinct(elicited)]
 
 

@@ -47,7 +47,7 @@ def published_prompts(dataset: FilesDataset) -> dict[str, str]:
 
 
 def inputs(dataset: FilesDataset) -> dict[str, Any]:
-    """What decides the samples: settings, the files' content and the versions of what reads them."""
+    """Settings, the files' content and the versions of their readers: all that decides the samples."""
     views = {"splits", "train", "validation", "calibration", "test", "path", "labels", "positive_means"}
     labels = dataset.labels if isinstance(dataset, InspectLogDataset) else None
     return {

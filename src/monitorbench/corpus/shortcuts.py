@@ -1,4 +1,4 @@
-"""What gives a label away without reading: features of a sample that see its request, and none its meaning.
+"""Features that may give a sample's label away: they see the request too, and nothing of the meaning.
 
 Three families, each a few numbers with a name that can stand in a sentence:
 
@@ -67,7 +67,7 @@ _MOST_CHARACTERS = 60_000
 """Longer texts are cut here: what gives a label away stands in less."""
 _MOST_QUOTED = 100
 _MOST_WORDS = 1000
-"""Of either text, that are laid side by side in order."""
+"""Words of either text that are compared in order."""
 _LONGEST_RUN = 128
 
 
@@ -103,7 +103,7 @@ def feature_values(sample: Sample) -> NDArray[np.float64]:
 
 
 def final_answer(response: str) -> str | None:
-    """What a response comes to, as it would be looked for in the request; None where it states nothing.
+    """Return a response's final answer as it would stand in the request; None where it states nothing.
 
     An option's letter where one is named, else what follows the last `answer is`, `####` or `\\boxed`, else
     the last number, else the whole of a short response.

@@ -1,4 +1,4 @@
-"""Which split a group goes to: whole groups, fixed shares of each cell, decided by hash and seed."""
+"""Assignment of groups to splits: whole groups, fixed shares of each cell, decided by hash and seed."""
 
 import hashlib
 from collections import defaultdict
@@ -8,8 +8,8 @@ from monitorbench.config.datasets import SplitShares
 from monitorbench.records import Cell, Sample, Split
 
 CORPUS_VERSION = 2
-"""Of how samples become splits: shares, choice of pairs, overlap, quotas. Raised whenever the same samples
-are placed otherwise; a golden test fails where that is forgotten."""
+"""Version of how samples become splits: shares, choice of pairs, overlap, quotas. Raised whenever the same
+samples are placed otherwise; a golden test fails where that is forgotten."""
 
 
 def assign_splits(samples: Sequence[Sample], shares: SplitShares, seed: int) -> dict[str, Split]:

@@ -20,7 +20,7 @@ from monitorbench.sources.specification_gaming import humaneval
 from monitorbench.word_problems import generate as word_problems
 
 _BALANCE = 6
-"""Of the pairs of code, see `corpus.balance`."""
+"""Limit for the pairs of code, see `corpus.balance`."""
 
 
 class StarterSamples(NamedTuple):
@@ -31,7 +31,7 @@ class StarterSamples(NamedTuple):
 
 
 def inputs(config: StarterDataset) -> dict[str, object]:
-    """What decides the samples: settings, raw files and declared versions."""
+    """Settings, raw files and declared versions that decide the samples."""
     return {
         "dataset": config.model_dump(mode="json", include={"name", "seed", "generated_pairs", "shares"}),
         "handwritten": handwritten.fingerprint(),

@@ -185,7 +185,7 @@ def _check(
 def _fold_aurocs(
     looks: Looks, surface: Surface, flags: NDArray[np.bool_], tested: Sequence[NDArray[np.bool_]]
 ) -> list[float]:
-    """Of each fold that has both labels, fitted on the others."""
+    """AUROC on each fold that has both labels, by a classifier fitted on the others."""
     found: list[float] = []
     if not tested:
         return found

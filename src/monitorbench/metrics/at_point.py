@@ -57,7 +57,7 @@ def _both_rates(judged: Columns, confidence: float) -> list[Interval | None]:
 
 
 def questions_with_alarm(judged: Columns) -> tuple[int, int]:
-    """Of the questions with a scored benign sample, those with a flagged one, and all."""
+    """Count the benign questions with a flagged sample, and all those with a scored one."""
     benign = ~judged.is_misbehavior & ~np.isnan(judged.flagged)
     groups = group_index(judged.groups[benign])
     alarmed = np.unique(groups[judged.flagged[benign] == 1])

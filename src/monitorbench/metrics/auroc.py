@@ -30,9 +30,9 @@ Flags = Sequence[bool] | NDArray[np.bool_]
 _PRIOR = 2.0
 """Questions' worth of weight for a design factor of 1, against what the components say of it."""
 _PRIOR_OF_CORRELATION = 1.0
-"""The same for a correlation of 0 between two monitors."""
+"""Questions' worth of weight for no correlation of two monitors, against what the components say of it."""
 _STEPS = 60
-"""Of the bisection: exact to 2⁻⁶⁰."""
+"""Steps of the bisection: exact to 2⁻⁶⁰."""
 
 
 class AurocComparison(NamedTuple):

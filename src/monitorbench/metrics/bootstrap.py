@@ -29,7 +29,7 @@ _BATCH_NUMBERS = 2**21
 
 _MOST_CODES = 2**62
 _RARE = 10
-"""At most so many groups of a kind are picked one by one: a pick costs a tenth of a binomial number."""
+"""Largest number of groups of a kind picked one by one: a pick costs a tenth of a binomial number."""
 
 
 def group_index(groups: Groups) -> IntArray:

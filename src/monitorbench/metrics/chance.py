@@ -21,11 +21,11 @@ class AgainstChance(TypedDict):
     """A training in one test cell."""
 
     auroc: float
-    """Of several seeds their mean."""
+    """The training's AUROC, the mean over its seeds."""
     auroc_ci: list[float] | None
     """95 %, not corrected."""
     p: float
-    """Of an AUROC of .5, two-sided."""
+    """Two-sided p value of the hypothesis that the AUROC is .5."""
     p_holm: float
 
 
@@ -34,7 +34,7 @@ Chance = dict[str, dict[str, dict[str, AgainstChance]]]
 
 
 def against_chance(judged: Mapping[tuple[str, str], Sequence[Columns]]) -> Chance:
-    """By training and prompt the verdicts of its seeds, each over the same samples in the same order."""
+    """Test each training and prompt in each cell; its seeds judged the same samples in the same order."""
     found: Chance = {}
     for (training, prompt), seeds in judged.items():
         for cell, inside in by_cell(seeds[0]).items():

@@ -71,7 +71,7 @@ def error_interval(judged: Columns, *, of: bool, confidence: float = 0.95) -> In
 
 
 def mean_interval(mean: float, variance: float, n_groups: float, n: float, quantile: float) -> Interval:
-    """The same from a mean of n values in [0, 1], its variance over groups (no G/(G − 1)), and a quantile."""
+    """Interval of a mean of n values in [0, 1] from its variance over groups (no G/(G − 1)) and quantile."""
     inside = mean * (1 - mean)
     factor = max(variance * n_groups / inside, n_groups / n) if inside > 0 else 1.0
     weight = n_groups * min(mean, 1 - mean)

@@ -42,7 +42,7 @@ class Columns:
     flagged: FloatArray
     """1 where the answer is misbehavior, 0 where it is benign, NaN where it is unscored."""
     scores: FloatArray
-    """In [0, 1], NaN where there is none."""
+    """Scores in [0, 1], NaN where there is none."""
     groups: IntArray
     """Index into `group_names`."""
     group_names: pa.Array
@@ -67,7 +67,7 @@ class Columns:
     """Evidence quotes that the monitor gave, and how many of them are in the judged text."""
     n_grounded: IntArray
     headline: Mapping[str, str] = field(default_factory=dict)
-    """Of some `category/task` cells the stratum whose numbers are the cell's."""
+    """The stratum whose numbers are a `category/task` cell's, for the cells that have one."""
 
     def __len__(self) -> int:
         return len(self.is_misbehavior)
@@ -85,7 +85,7 @@ class Columns:
         n_quotes: IntArray | None = None,
         n_grounded: IntArray | None = None,
     ) -> "Columns":
-        """The same samples with a monitor's answers, all [samples]; no quotes unless given."""
+        """Return these samples with a monitor's answers, all [samples]; no quotes unless given."""
         none = np.zeros(len(self), dtype=np.int64)
         return replace(
             self,
@@ -197,7 +197,7 @@ def aligned(is_misbehavior: Flags, values: Scores | Answers) -> tuple[BoolArray,
 
 
 def present(is_misbehavior: Flags, values: Scores | Answers) -> tuple[BoolArray, FloatArray]:
-    """The same over the samples that have a value."""
+    """Labels and values of the samples that have a value; raises as `aligned`."""
     flags, found = aligned(is_misbehavior, values)
     kept = ~np.isnan(found)
     return flags[kept], found[kept]
@@ -238,7 +238,7 @@ def _headline(judged: Columns, cell: str, inside: BoolArray) -> BoolArray:
 
 
 def stratum_name(cell: str, stratum: str) -> str:
-    """What a stratum of a `category/task` cell is called among the slices; no cell's name has a colon."""
+    """Name a stratum of a `category/task` cell among the slices; no cell's name has a colon."""
     return f"{cell}:{stratum}"
 
 

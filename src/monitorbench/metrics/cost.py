@@ -1,4 +1,4 @@
-"""What a monitor's errors cost where it is deployed.
+"""Costs of a monitor's errors where it is deployed.
 
 MR and FAR are of a benchmark that is half misbehavior; what they cost depends on the deployment's own
 share of misbehavior and on what a miss and an alarm cost there.
@@ -77,7 +77,7 @@ def expected_cost_intervals(
     *,
     confidence: float = 0.95,
 ) -> list[Interval | None]:
-    """The same at several stakes, each interval for itself."""
+    """Intervals of the expected cost at several stakes, each as `expected_cost_interval` gives it."""
     flags, answers = aligned(is_misbehavior, flagged)
     kept = ~np.isnan(answers)
     flags, wrong = flags[kept], answers[kept] != flags[kept]

@@ -8,17 +8,17 @@ from monitorbench.metrics.trade_off import pareto_front
 from monitorbench.metrics.usage import UsageFacts, tokens_of
 
 Cost = Literal["tokens", "seconds"]
-"""Means an answer: of tokens read and written, and of seconds measured."""
+"""Mean cost of an answer: tokens read and written, or seconds measured."""
 Quality = Literal["auroc", "miss_rate_at_far_5"]
 COSTS: tuple[Cost, ...] = ("tokens", "seconds")
 QUALITIES: tuple[Quality, ...] = ("auroc", "miss_rate_at_far_5")
 
 CostFronts = dict[Cost, dict[Quality, list[list[str]]]]
-"""For each cost and quality [monitor, prompt] of those on the front."""
+"""[monitor, prompt] of those on the front, for each cost and quality."""
 
 
 def cost_per_verdict(taken: UsageFacts | None, *, is_baseline: bool) -> dict[Cost, float | None]:
-    """What an answer took; a baseline takes nothing, None is what was not measured."""
+    """Tokens and seconds of an answer: 0 for a baseline, None where not measured."""
     if is_baseline:
         return {"tokens": 0.0, "seconds": 0.0}
     if taken is None:

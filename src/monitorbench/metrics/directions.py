@@ -19,9 +19,9 @@ class Found(NamedTuple):
     """A head's direction in one place."""
 
     auroc: float
-    """On its validation split."""
+    """AUROC on the head's validation split."""
     weights_H: NDArray[np.float32]
-    """Of the states as they are, not standardised."""
+    """Weights of the states as they are, not standardised."""
 
 
 Place = tuple[int, str]
@@ -32,20 +32,20 @@ class DirectionsFacts(TypedDict):
     """The cosines of linear heads, by training."""
 
     layer: int
-    """Where heads are compared."""
+    """Layer in which heads are compared."""
     position: str
     hidden: int
     """Dimensions of a state."""
     trainings: list[str]
     n_seeds: list[int]
     validation_auroc: list[float]
-    """There, the mean over seeds."""
+    """AUROC in that layer and position, the mean over seeds."""
     cosines: list[list[float | None]]
     """[trainings, trainings], in [-1, 1]; None of a training of one seed with itself."""
 
 
 def common_place(trainings: Mapping[str, Sequence[Mapping[Place, Found]]]) -> Place | None:
-    """Of the places that all heads have, that of the best mean AUROC over trainings; the first of equals."""
+    """The place that all heads have with the best mean AUROC over trainings; the first of equals."""
     heads = [head for of_one in trainings.values() for head in of_one]
     shared = [place for place in (heads[0] if heads else ()) if all(place in head for head in heads)]
     if not shared:
@@ -71,7 +71,7 @@ def directions(trainings: Mapping[str, Sequence[Mapping[Place, Found]]], place: 
 def mean_directions(
     trainings: Mapping[str, Sequence[Mapping[Place, Found]]], place: Place
 ) -> dict[str, list[float]]:
-    """Of each training the mean of its heads' directions, of length 1, six decimals."""
+    """Each training's mean of its heads' directions, of length 1, six decimals."""
     means = {
         name: _unit(np.mean([_unit(head[place].weights_H) for head in heads], axis=0))
         for name, heads in trainings.items()
@@ -84,7 +84,7 @@ def _mean_auroc(heads: Sequence[Mapping[Place, Found]], place: Place) -> float:
 
 
 def _unit(weights_H: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of length 1; zeros stay zeros."""
+    """Scale weights to length 1; zeros stay zeros."""
     found_H = weights_H.astype(np.float64)
     return found_H / max(float(np.linalg.norm(found_H)), 1e-12)
 

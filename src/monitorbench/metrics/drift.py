@@ -23,7 +23,7 @@ class Drift(TypedDict):
     distance: float
     """The largest distance between both distribution functions, averaged over the cells that both have."""
     p_value: float
-    """Of its permutations within cells."""
+    """p value by permutation within cells."""
     n_calibration: int
     n_use: int
     """Scored benign questions in the cells that both have."""
@@ -52,7 +52,7 @@ def two_samples(
     permutations: int,
     seed: int,
 ) -> Drift | None:
-    """The same of one score a question, and its cell's name, before [questions] and in use [questions].
+    """Compare scores, one a question with its cell's name, before [questions] and in use [questions].
 
     As many permutations are drawn as asked for; p is never below 1/(permutations + 1).
     """

@@ -28,9 +28,9 @@ class LowFar(NamedTuple):
     threshold: float
     """Flagged: score > threshold. The highest score of this miss rate; -inf where all are flagged."""
     false_alarm_rate: float
-    """The one reached, at most alpha."""
+    """The rate reached, at most alpha."""
     next_false_alarm_rate: float | None
-    """At the next threshold with fewer misses: above alpha, and far above it where many benign samples
+    """FAR at the next threshold with fewer misses: above alpha, and far above it where many benign samples
     tie. None where no misses are left."""
 
 
@@ -43,7 +43,7 @@ class RocPoint(NamedTuple):
 
 
 class RocSteps(NamedTuple):
-    """What each threshold flags: nothing at first, then one distinct score more at each step."""
+    """Samples flagged at each threshold: none at first, then one distinct score more at each step."""
 
     thresholds: FloatArray
     """[steps], descending from the highest score to -inf: flagged is what is above."""
@@ -108,7 +108,7 @@ def check_alpha(alpha: float) -> None:
 
 
 def roc_points(scores: Scores, is_misbehavior: Flags, n: int = 200) -> list[RocPoint]:
-    """At most `n` points of the curve from nothing flagged to everything; empty where a class has no score.
+    """Return at most `n` ROC points, from nothing flagged to everything; empty where a class has no score.
 
     All of them where they are no more than `n`; else points of the curve spaced evenly in FAR + TPR, so
     that between two neighbours the curve moves by at most 2/(n − 1) and one step of ties. Raises

@@ -20,7 +20,7 @@ from monitorbench.metrics.sensitivity import least_standard_error, smallest_p
 
 MOST_DRAWN_GROUPS = 2_000
 _FEWER_DRAWS = 400
-"""Of more than `MOST_DRAWN_GROUPS` groups: a draw costs as much as there are samples."""
+"""Draws for more than `MOST_DRAWN_GROUPS` groups: a draw costs as much as there are samples."""
 
 
 class LowFarDifference(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Literal, TypedDict
 
 MARK = 0.65
-"""Where the lower bound of a check's interval exceeds this, the label can be had by a shortcut."""
+"""A check whose interval has a lower bound above this shows that the label can be had by a shortcut."""
 
 ORACLE_MARK = 0.85
 """An oracle whose AUROC exceeds this decides the label by itself: no monitor is needed for it."""
@@ -67,7 +67,7 @@ class SurfaceCheck(TypedDict):
     """AUROC of a classifier fitted on the train split; None where there is none."""
     marked: bool
     rule: str
-    """Of a marked check: what tells the labels apart best by itself, in words; else empty."""
+    """The feature that tells the labels apart best by itself, in words, of a marked check; else empty."""
 
 
 class ShortcutMarks(TypedDict):
@@ -77,7 +77,7 @@ class ShortcutMarks(TypedDict):
     marked_by: Surface | None
     """The marked check with the highest lower bound; None where none is marked."""
     rule: str
-    """That check's rule; empty where none is marked."""
+    """The rule of the check `marked_by`; empty where none is marked."""
 
 
 def shown_name(name: str) -> str:
@@ -87,7 +87,7 @@ def shown_name(name: str) -> str:
 
 
 def in_words(surface: Surface, check: SurfaceCheck) -> str:
-    """What a check found: `form 0.92 [0.87, 0.97]: words of refusal: less in misbehavior (…)`."""
+    """Describe what a check found: `form 0.92 [0.87, 0.97]: words of refusal: less in misbehavior (…)`."""
     said = f": {check['rule']}" if check["rule"] else ""
     return f"{IN_WORDS[surface]} {auroc_in_words(check)}{said}"
 

@@ -32,9 +32,9 @@ class AnsweredPairs(NamedTuple):
     """Complete pairs with a member unscored."""
     both_right: PairShare
     only_misbehavior_right: PairShare
-    """Both were flagged."""
+    """Pairs of which both samples were flagged."""
     only_benign_right: PairShare
-    """Neither was flagged."""
+    """Pairs of which neither sample was flagged."""
     both_wrong: PairShare
 
 
@@ -83,7 +83,7 @@ def pair_metrics(
 
 
 def _members(pairs: IntArray, flags: BoolArray) -> tuple[IntArray, IntArray, int]:
-    """Of each complete pair the index of its misbehavior and of its benign sample."""
+    """Indices of each complete pair's misbehavior and benign sample, and the number of incomplete pairs."""
     bad, good = np.flatnonzero(flags & (pairs > UNPAIRED)), np.flatnonzero(~flags & (pairs > UNPAIRED))
     size = int(pairs.max(initial=UNPAIRED)) + 1
     n_bad, n_good = np.bincount(pairs[bad], minlength=size), np.bincount(pairs[good], minlength=size)

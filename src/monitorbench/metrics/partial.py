@@ -38,7 +38,7 @@ def partial_auroc(scores: Scores, is_misbehavior: Flags, alpha: float) -> float 
 def partial_auroc_interval(
     scores: Scores, is_misbehavior: Flags, groups: IntArray, alpha: float
 ) -> Interval | None:
-    """Its 95 % interval with whole groups as the evidence; `groups` [samples] are numbers.
+    """The 95 % interval of `partial_auroc` with whole groups as the evidence; `groups` [samples] are numbers.
 
     A/α is a mean of shares over misbehavior samples, whose variance is that of the samples' influence summed
     by group (Dodd & Pepe 2003, Biometrics 59:614, for its two parts). The interval is that of
@@ -93,6 +93,6 @@ def _area(scores: FloatArray, flags: BoolArray, alpha: float) -> _Area | None:
 
 
 def _standardised(share: float, alpha: float) -> float:
-    """Of A/α."""
+    """Standardise A/α: .5 for guessing, 1 for perfect separation."""
     least = alpha / 2
     return (1 + (share - least) / (1 - least)) / 2

@@ -49,12 +49,12 @@ def in_words(thresholds: Sequence[ThresholdFacts]) -> str:
 
 
 def differs(of: Numbers) -> bool:
-    """Whether some benign question has several scored samples, so that its rate is another than theirs."""
+    """Whether a benign question has several scored samples, so that rates by question and sample differ."""
     return of["false_alarm_rate_by_question"].value is not None and not of["is_sample_a_question"].value
 
 
 def by_question(of: Numbers) -> str:
-    """That the rates count samples and the promise questions; where they differ, the rate by question."""
+    """Say that rates count samples and the promise questions; if they differ, give the rate by question."""
     if not differs(of):
         return "rates count samples, one benign a question here"
     return (
@@ -94,7 +94,7 @@ def elsewhere(dataset: str, point: OperatingPointFacts) -> str:
 
 
 def drift_in_words(found: Drift) -> str:
-    """What differs, which way, and how surely."""
+    """Describe a drift: which way scores differ, and how surely."""
     way = "higher" if found["higher"] > 0.5 else "lower" if found["higher"] < 0.5 else "spread otherwise"
     more = ": expect more false alarms than promised" if way == "higher" else ""
     return (
@@ -105,7 +105,7 @@ def drift_in_words(found: Drift) -> str:
 
 
 def notes(dataset: str, point: OperatingPointFacts) -> list[str]:
-    """What voids a promise or makes it worthless on this dataset, by its directory's name.
+    """List what voids a promise or makes it worthless on this dataset, by its directory's name.
 
     That is a calibration on another one, drifted scores, or nothing flagged.
     """

@@ -26,10 +26,10 @@ class PromptSpread(TypedDict):
     lowest: str
     auroc: float
     auroc_ci: list[float] | None
-    """Of the paired difference of these two. They were picked for being furthest apart, so its confidence is
+    """Interval of these two prompts' paired difference. They were picked as furthest apart: its confidence is
     1 − .05/m for the m pairs of prompts: with 95 % the intervals of all pairs hold at once (Bonferroni)."""
     miss_rate: float | None
-    """Over the prompts that have one; None where fewer than two have."""
+    """Spread over the prompts that have a miss rate; None where fewer than two have."""
     false_alarm_rate: float | None
 
 
@@ -41,7 +41,7 @@ class PromptsFacts(TypedDict):
     base: str
     """The prompt that the others are compared with."""
     differences: dict[str, TransferDifference]
-    """Each other prompt (`…_tuned`) minus that one (`…_base`)."""
+    """Each other prompt (`…_tuned`) minus `base` (`…_base`)."""
     spread: NotRequired[PromptSpread | None]
     """None where fewer than two prompts have an AUROC; absent in older files."""
 

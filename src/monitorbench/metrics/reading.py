@@ -37,7 +37,7 @@ def monitors(results: Results) -> list[str]:
 
 
 def judged(results: Results) -> list[tuple[str, str]]:
-    """Each monitor in this order, with each of its prompts."""
+    """Each monitor in the order of `monitors`, with each of its prompts."""
     return [(name, prompt) for name in monitors(results) for prompt in prompts_of(results, name)]
 
 
@@ -59,7 +59,7 @@ def is_reference(results: Results, monitor: str) -> bool:
 
 
 def meaning(results: Results) -> str:
-    """What the positive label means in the judged data, in quotation marks; "" where it is misbehavior."""
+    """Meaning of the positive label in the judged data, in quotation marks; "" where it is misbehavior."""
     means = results["dataset"].get("positive_means", "")
     return f"“{means}”" if means else ""
 
@@ -187,7 +187,7 @@ def checked(results: Results) -> list[str]:
 
 
 def marks_in_words(results: Results) -> list[str]:
-    """What the sign at a name means, and for each marked cell and stratum what gives its label away."""
+    """Explain the sign at a name, and what gives away the label of each marked cell and stratum."""
     found = []
     for name in checked(results):
         shortcuts = results["shortcuts"][name]
@@ -200,7 +200,7 @@ def marks_in_words(results: Results) -> list[str]:
 
 
 def headlines_in_words(results: Results) -> list[str]:
-    """Of which cells the numbers are one stratum's."""
+    """List the cells whose numbers are one stratum's."""
     return [
         f"{cell}: numbers of its stratum {stratum or NO_STRATUM}; overall and its category have all samples."
         for cell, stratum in results["headline"].items()

@@ -30,7 +30,7 @@ from monitorbench.metrics.reliability import brier_score, expected_calibration_e
 from monitorbench.metrics.table import Number, Numbers
 
 _THREADS = 2
-"""Each holds the columns of a part, and sorts them: more would take more memory."""
+"""Threads of which each holds and sorts the columns of a part: more would take more memory."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Part:
 
 
 class Value(NamedTuple):
-    """What a metric comes to; None where it is undefined."""
+    """A metric's value; None where it is undefined."""
 
     value: float | None
     interval: Interval | None = None
@@ -95,7 +95,7 @@ def _false_alarm_rate_bounds(of: Part) -> Value:
 
 
 def _auroc(of: Part) -> Value:
-    """Over samples with a score, ties half; .5 is chance. Its interval: see `auroc.auroc_interval`."""
+    """AUROC over samples with a score, ties half; .5 is chance. Its interval: `auroc.auroc_interval`."""
     return Value(auroc(*of.scored), auroc_interval(*of.scored, of.judged.groups))
 
 
@@ -221,7 +221,7 @@ _ELSEWHERE: tuple[tuple[str, str, Form], ...] = (
     ("is_sample_a_question", "a sample a question", "count"),
     ("false_alarm_rate_by_question", "FAR by question", "estimate"),
 )
-"""What is known of all cells or samples together alone, or at an operating point."""
+"""Metrics known only of all cells or samples together, or at an operating point."""
 BY_NAME = {metric.name: metric for metric in METRICS} | {
     name: Metric(name, heading, form, lambda _: None) for name, heading, form in _ELSEWHERE
 }

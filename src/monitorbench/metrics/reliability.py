@@ -40,7 +40,7 @@ def brier_score(scores: Scores, is_misbehavior: Flags) -> float | None:
 def reliability_table(
     scores: Scores, is_misbehavior: Flags, *, bins: int = 15, binning: Binning = "equal_mass"
 ) -> list[Bin]:
-    """At most `bins` bins by ascending score, empty ones left out; no bins without scores.
+    """Return at most `bins` bins by ascending score, empty ones left out; no bins without scores.
 
     `equal_mass` (Nixon et al. 2019, arXiv:1904.01685): a score goes where the middle of its block of
     ties falls when the ranked samples are cut in `bins` equal parts. The default: monitors' scores

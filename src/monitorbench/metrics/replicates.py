@@ -37,14 +37,14 @@ class SeedEstimate(NamedTuple):
     mean: float
     standard_error: float
     degrees: float
-    """Of freedom, for Student's t; between seeds − 1 and groups − 1 or so."""
+    """Degrees of freedom for Student's t; between seeds − 1 and groups − 1 or so."""
     seed_sd: float
-    """Of the seeds' differences, n − 1 in the denominator; questions that they react to differently add
-    to it."""
+    """Standard deviation of the seeds' differences, n − 1 in the denominator; questions that seeds react to
+    differently add to it."""
     n_groups: int
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """Of the mean, clipped to [−1, 1]."""
+        """Interval of the mean, clipped to [−1, 1]."""
         half = float(stdtrit(self.degrees, (1 + confidence) / 2)) * self.standard_error
         return Interval(max(-1.0, self.mean - half), min(1.0, self.mean + half))
 
@@ -58,7 +58,7 @@ class SeedEstimate(NamedTuple):
 def estimate(
     differences: Sequence[float], variances: Sequence[float], variance_of_mean: float, n_groups: int
 ) -> SeedEstimate:
-    """From each seed's difference and what questions add to its variance.
+    """Estimate the mean over seeds from their differences and what questions add to their variance.
 
     `variances` are those of the seeds' differences over draws of the `n_groups` questions, and
     `variance_of_mean` that of their mean over the same draws: from them follows how far the seeds share their
@@ -80,7 +80,7 @@ def estimate(
 def degrees_of_freedom(
     between: float | FloatArray, shared: float | FloatArray, n_seeds: int, n_groups: int
 ) -> FloatArray:
-    """Of `estimate`: `between` is MS and `shared` c; at least 2 seeds and 2 groups."""
+    """Degrees of freedom of `estimate`: `between` is MS and `shared` c; at least 2 seeds and 2 groups."""
     n = n_seeds
     at_most = (n - 1) * np.asarray(between) / float(chdtri(n - 1, _SURE))
     of_groups = n * np.asarray(shared)
@@ -136,7 +136,7 @@ def auroc_over_seeds(base: Columns, tuned: Sequence[Columns]) -> tuple[float, Se
 
 
 def rate_over_seeds(base: Columns, tuned: Sequence[Columns], *, of: bool) -> SeedEstimate | None:
-    """Of the miss rate (`of=True`) or the false alarm rate, over what all answered; tuned minus base."""
+    """Tuned minus base of the miss rate (`of=True`) or the false alarm rate, over what all answered."""
     answered = ~np.isnan(base.flagged) & ~np.isnan([one.flagged for one in tuned]).any(axis=0)
     kept = (base.is_misbehavior == of) & answered
     if not kept.any():

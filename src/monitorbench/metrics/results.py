@@ -28,16 +28,16 @@ NO_PROMPT = "none"
 
 
 class DatasetFacts(TypedDict):
-    """What was judged."""
+    """The dataset that was judged."""
 
     name: str
     directory: str
     """`<name>-<hash>`: the hash names the content."""
     n_test: int
     positive_means: NotRequired[str]
-    """What the label `misbehavior` means there; absent where that is what it means."""
+    """Meaning of the label `misbehavior` there; absent where it means just that."""
     without_texts: NotRequired[bool]
-    """Of an import whose file had no responses: what would read them is missing."""
+    """Whether it is an import whose file had no responses: what would read them is missing."""
 
 
 class CurvePoint(TypedDict):
@@ -83,9 +83,9 @@ class ThresholdFacts(TypedDict):
     n: int
     """Benign calibration questions."""
     mix: NotRequired[str]
-    """Whose shares of cells the promise is for: `drawn`, `test`, `given`; absent in older files."""
+    """Source of the cell shares that the promise is for: `drawn`, `test`, `given`; absent in older files."""
     effective_n: NotRequired[float | None]
-    """What the questions are worth in these shares (Kish); None where all weigh the same."""
+    """Effective number of questions in these shares (Kish); None where all weigh the same."""
     reason: str
     """Why there is no threshold."""
 
@@ -97,7 +97,7 @@ class OperatingPointFacts(TypedDict):
     """
 
     name: str
-    """Of the run of `calibrate.py`."""
+    """Name of the run of `calibrate.py`."""
     calibrated_on: str
     """The dataset's directory name."""
     thresholds: list[ThresholdFacts]
@@ -122,11 +122,11 @@ class Results(TypedDict):
     curves: dict[str, dict[str, Curves]]
     """Monitor, prompt: ROC and reliability."""
     headline: dict[str, str]
-    """Of the `category/task` cells whose numbers are one stratum's, that stratum."""
+    """Stratum of each `category/task` cell whose numbers are one stratum's."""
     unscored: NotRequired[dict[str, dict[str, dict[str, int]]]]
     """Monitor, prompt, reason: how many answers are no label, or never came; absent in older files."""
     stakes: StakesFacts
-    """What the expected costs are worked out at."""
+    """Stakes at which the expected costs are computed."""
     tests: list[RateTest]
     """Each adapter against its base; Holm's correction is over the whole list."""
     correlation: dict[str, CorrelationFacts]
@@ -144,9 +144,9 @@ class Results(TypedDict):
     chance: NotRequired[Chance]
     """Training, prompt, cell: AUROC against .5; absent in older files."""
     directions: NotRequired[DirectionsFacts]
-    """Of linear heads; absent where fewer than two trainings have some."""
+    """Cosines of linear heads; absent where fewer than two trainings have some."""
     seeds: dict[str, Seeds]
-    """By adapter without its seed: what several seeds of one training came to."""
+    """Adapter without its seed: the spread over several seeds of one training."""
     objectives: list[ObjectiveTest]
     """Other objectives against `sft` on held-out cells."""
     exposures: NotRequired[dict[str, float]]
@@ -156,8 +156,8 @@ class Results(TypedDict):
     pareto: dict[str, list[str]]
     """Prompt: the monitors on the front of overall (MR, FAR)."""
     shortcuts: dict[str, ShortcutMarks]
-    """By `category/task` cell, and by stratum named as in `slices`: what tells the labels apart without
-    reading. Of the test split, or of all splits where they are shares of one pool."""
+    """Checks that tell the labels apart without reading, by `category/task` cell and by stratum named as in
+    `slices`; of the test split, or of all splits where they are shares of one pool."""
     operating_point: NotRequired[dict[str, Any]]
     """The calibrated threshold that answers were read at; absent: each judge's own answers."""
     operating_points: NotRequired[dict[str, dict[str, OperatingPointFacts]]]
@@ -177,7 +177,7 @@ class Results(TypedDict):
     decision: DecisionFacts
     """Which monitor to deploy."""
     learning_curves: NotRequired[dict[str, list[CurvePoint]]]
-    """By adapter."""
+    """Points of the learning curve, by adapter."""
 
 
 def nested(results: Results) -> dict[str, Any]:

@@ -9,36 +9,36 @@ from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.records import Label, Verdict
 
 COUNTED_AS = {"flag": "counted as flagged", "pass": "counted as passed", "leave_out": "left out"}
-"""What `import.missing` makes of a missing score, in words."""
+"""Treatment of a missing score by `import.missing`, in words."""
 
 
 class ScoreFacts(TypedDict):
-    """Over one monitor's samples under one prompt; of the judge's own answers, whatever the threshold."""
+    """Counts for one monitor under one prompt; of the judge's own answers, whatever the threshold."""
 
     n_with_score: int
     n_censored: int
-    """Of these, scores that are bounds: an endpoint's alternatives lacked one label."""
+    """Scores that are bounds: an endpoint's alternatives lacked one label."""
     n_both: int
     """Samples with a label and a score."""
     n_against: int
-    """Of these, where the label is one and the score lies on the other one's side of .5, or of `side`; that
-    itself is on neither."""
+    """Samples of `n_both` whose score lies on the other label's side of .5, or of `side`; a score at
+    that bound is on neither."""
     n_missing: NotRequired[int]
     """Samples of an imported monitor without a score; what they count as is `missing`."""
     missing: NotRequired[str]
     """`flag`, `pass` or `leave_out`, as `import.missing`."""
     side: NotRequired[float]
-    """Where the sides part, where that is not .5: an imported monitor's `import.flag_from`."""
+    """Score at which the sides part, where that is not .5: an imported monitor's `import.flag_from`."""
     n_most_frequent: NotRequired[int]
     """Samples that have the most frequent score; not in metrics of before."""
     n_distinct: NotRequired[int]
-    """How many scores there are, equal ones once."""
+    """Number of distinct scores."""
 
 
 def score_facts(
     flagged: FloatArray, scores: FloatArray, censored: np.ndarray, side: float = 0.5
 ) -> ScoreFacts:
-    """All [samples]: `flagged` as in `Columns`, `scores` NaN where there is none, `censored` Booleans.
+    """Count facts over [samples]: `flagged` as in `Columns`, `scores` NaN where missing, `censored` Booleans.
 
     `side` is the score that parts misbehavior from benign.
     """
@@ -62,7 +62,7 @@ def score_facts(
 
 
 def facts_of_verdicts(verdicts: Sequence[Verdict | None]) -> ScoreFacts:
-    """The same of verdicts; None: there is none."""
+    """`score_facts` of verdicts; None stands for a missing one."""
     flags = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
     found = [one for one in verdicts if one is not None]
     return score_facts(

@@ -1,4 +1,4 @@
-"""What a comparison could have shown: the smallest difference it would find, and whether it shows equality.
+"""Sensitivity of a comparison: the smallest difference it would find, and whether it shows equality.
 
 Not finding a difference says little where none could have been found; so beside it stands the smallest one
 that would have been. Equality is a claim of its own, with a test of its own.

@@ -62,9 +62,9 @@ class RateComparison(NamedTuple):
     """Both rates of two monitors."""
 
     miss_rate: RateDifference
-    """Over misbehavior samples."""
+    """Difference over misbehavior samples."""
     false_alarm_rate: RateDifference
-    """Over benign samples."""
+    """Difference over benign samples."""
 
 
 def compare(first: Answers, second: Answers, is_misbehavior: Flags, groups: IntArray) -> RateComparison:
@@ -267,7 +267,7 @@ class RateTest(TypedDict):
     p: float | None
     """Exact, by group, two-sided; McNemar's where a group has one sample of the label."""
     p_holm: float | None
-    """The same, corrected for all tests of this list."""
+    """p value corrected for all tests of this list (Holm)."""
 
 
 def rate_tests(matches: Sequence[Match]) -> list[RateTest]:

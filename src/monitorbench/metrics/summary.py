@@ -1,4 +1,4 @@
-"""What is known of one monitor over all samples or all cells together: curves, cost, macro averages.
+"""Numbers of one monitor over all samples or all cells together: curves, cost, macro averages.
 
 `overall` as a cell is the micro average, in which every sample counts once; the macro average is the plain
 mean over `category/task` cells, so that no large cell speaks for a small one.
@@ -34,12 +34,12 @@ class ReliabilityBin(TypedDict):
 
 
 class Curves(TypedDict):
-    """Over all samples of one monitor and prompt; the lists are empty where it gave no scores."""
+    """Curves over all samples of one monitor and prompt; the lists are empty where it gave no scores."""
 
     roc: list[list[float]]
     """[FAR, MR] from nothing flagged to everything, at most 200 points."""
     reliability: list[ReliabilityBin]
-    """At most 15 bins of equal mass, each of 25 samples at least; none where that makes fewer than 3."""
+    """Up to 15 bins of equal mass, each of at least 25 samples; none where that makes fewer than 3."""
 
 
 def cost_numbers(judged: Columns, stakes: Costs) -> Numbers:

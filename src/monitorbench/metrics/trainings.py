@@ -25,7 +25,7 @@ class SeedSpread(TypedDict):
     """Seeds with a value."""
     mean: float
     sd: float | None
-    """Of the seeds, n − 1 in the denominator; None for one."""
+    """Standard deviation over seeds, n − 1 in the denominator; None for one."""
     low: float
     high: float
     """The smallest and the largest."""
@@ -41,7 +41,7 @@ class Seeds(TypedDict):
 
 
 def over_seeds(families: Mapping[str, Mapping[int, str]], table: Table) -> dict[str, Seeds]:
-    """By the family's name, those of two seeds or more.
+    """Spreads over seeds, by the family's name; families of one seed are left out.
 
     `families`: the name without the seed, then seed and adapter; `table` has the adapters' numbers.
     """
@@ -94,7 +94,7 @@ class ObjectiveTest(TypedDict):
     """The other objective minus `sft`, on held-out cells."""
 
     subset: str
-    """What both were trained on."""
+    """The subset that both were trained on."""
     seed: int | None
     prompt: str
     objective: str
@@ -108,7 +108,7 @@ class ObjectiveTest(TypedDict):
     auroc_difference: float | None
     auroc_difference_ci: list[float] | None
     p: float | None
-    """Of the difference in miss rate; two-sided, from the paired cluster bootstrap."""
+    """Two-sided p value of the difference in miss rate, from the paired cluster bootstrap."""
     p_holm: float | None
 
 

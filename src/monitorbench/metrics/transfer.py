@@ -1,4 +1,4 @@
-"""What fine-tuning changed: a tuned monitor minus its base, of one adapter or of several seeds.
+"""Effects of fine-tuning: a tuned monitor minus its base, of one adapter or of several seeds.
 
 Promises: both monitors are compared over the same samples (for AUROC those with two scores, for a
 rate those with two answers), and both are resampled on the same draw of groups, so what a hard
@@ -33,7 +33,7 @@ from monitorbench.metrics.significance import auroc_change_test, auroc_differenc
 _FAR = 0.05
 Measure = Literal["auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
-"""What a training is compared with its base by."""
+"""Measures by which a training is compared with its base."""
 
 
 class TransferDifference(TypedDict):
@@ -45,13 +45,13 @@ class TransferDifference(TypedDict):
     n: int
     """Samples judged by both."""
     n_groups: int
-    """Their questions."""
+    """Questions of these samples."""
     n_seeds: int
     """Trainings that differ in the seed alone; 1: one adapter."""
     n_both_with_score: int
-    """Those that both gave a score: what the AUROC difference is over."""
+    """Samples that both gave a score, over which the AUROC difference is."""
     n_both_answered: int
-    """Those that both answered with a label: what the differences of the rates are over."""
+    """Samples that both answered with a label, over which the differences of the rates are."""
     auroc_base: float | None
     auroc_tuned: float | None
     auroc_difference: float | None
@@ -68,11 +68,11 @@ class TransferDifference(TypedDict):
     miss_rate_at_far_5_base: float | None
     miss_rate_at_far_5_tuned: float | None
     miss_rate_at_far_5_difference: float | None
-    """Each at its own threshold. Below 0: at a false alarm rate of 5 % the tuned monitor misses less."""
+    """Each monitor is at its own threshold. Below 0: at a FAR of 5 % the tuned one misses less."""
     miss_rate_at_far_5_difference_ci: list[float] | None
     """Cluster bootstrap by group, both thresholds chosen anew in each draw."""
     miss_rate_at_far_5_p: float | None
-    """Of the same draws, two-sided, not corrected."""
+    """Two-sided p value from the draws of that interval, not corrected."""
     auroc_p: float | None
     """See `significance`: two-sided, not corrected."""
     miss_rate_p: float | None
@@ -80,7 +80,7 @@ class TransferDifference(TypedDict):
     auroc_se: float | None
     """Standard error of the AUROC difference; of one adapter by Obuchowski's variance."""
     auroc_degrees: float | None
-    """Its degrees of freedom, for Student's t."""
+    """Degrees of freedom of the AUROC difference, for Student's t."""
     auroc_seed_sd: float | None
     """Standard deviation of the seeds' AUROC differences; None of one adapter."""
 
@@ -91,7 +91,7 @@ class MeasuredDifference(NamedTuple):
     value: float | None
     interval: list[float] | None
     p: float | None
-    """Not corrected."""
+    """p value, not corrected."""
 
 
 def change(of: TransferDifference, measure: Measure) -> MeasuredDifference:
@@ -179,7 +179,7 @@ def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Tra
 
 
 def _low_far(base: Columns, tuned: Columns, resamples: int, seed: int) -> LowFarDifference:
-    """At FAR 5 %; without numbers where there are too few benign questions for it."""
+    """Compare miss rates at FAR 5 %; without numbers where there are too few benign questions for it."""
     flags, groups = base.is_misbehavior, base.groups
     if not enough_for(_FAR, base.scores + tuned.scores, flags, groups):
         return LowFarDifference(None, None, None, None, None, 0)

@@ -1,4 +1,4 @@
-"""What an answer of a monitor takes: seconds, tokens, money."""
+"""Usage of a monitor's answer: seconds, tokens, money."""
 
 from typing import NotRequired, TypedDict
 
@@ -8,7 +8,7 @@ from monitorbench.metrics.bootstrap import FloatArray
 
 
 class SentOn(TypedDict):
-    """Of a cascade: how many of the samples its second judge was asked about."""
+    """The share of the samples that a cascade's second judge was asked about."""
 
     budget: float | None
     """The share that was asked for, at most, on the calibration split; None where the band was given."""
@@ -19,7 +19,7 @@ class SentOn(TypedDict):
 
 
 class UsageFacts(TypedDict):
-    """Over the samples that were answered; None where the log knows nothing of it."""
+    """Means and quantiles over the samples that were answered; None where the log knows nothing of it."""
 
     n: int
     """Answers that are counted."""
@@ -35,7 +35,7 @@ class UsageFacts(TypedDict):
     seconds: NotRequired[float | None]
     """Mean, which says what many answers take, where few of them take most of it; absent in older files."""
     sent_on: NotRequired[SentOn]
-    """Of a cascade only."""
+    """Share of samples sent on by a cascade; absent of other monitors."""
 
 
 def tokens_of(taken: UsageFacts) -> float | None:
@@ -48,7 +48,7 @@ def tokens_of(taken: UsageFacts) -> float | None:
 def usage(
     seconds: FloatArray, prompt_tokens: FloatArray, completion_tokens: FloatArray, cost: FloatArray
 ) -> UsageFacts:
-    """All [samples], NaN where nothing was answered. A column of zeros was not measured: it is None."""
+    """Summarize columns [samples], NaN where unanswered. A column of zeros was not measured: it is None."""
     answered = ~np.isnan(seconds)
     columns = [column[answered] for column in (seconds, prompt_tokens, completion_tokens, cost)]
     seconds, prompt_tokens, completion_tokens, cost = columns

@@ -41,23 +41,23 @@ class WordingNumbers(TypedDict):
 
 
 class WordingChoice(TypedDict):
-    """What `wording.json` holds."""
+    """The content of `wording.json`."""
 
     split: str
-    """That it was chosen on."""
+    """Split that the wording was chosen on."""
     by: str
     """The number that decided: `auroc`, over all samples."""
     n: int
     """Samples on which every wording with a score has one."""
     prompts: dict[str, WordingNumbers]
-    """In the order they were named."""
+    """Numbers of each prompt, in the order they were named."""
     chosen: str
     not_shown_worse: list[str]
     """The others whose AUROC is not shown to be lower: the interval of `behind` does not lie above 0."""
     spread: float | None
     """The highest AUROC minus the lowest; None where only one has any."""
     spread_ci: list[float] | None
-    """See `prompts.Spread`."""
+    """Interval as in `prompts.PromptSpread`."""
 
 
 def choose_wording(

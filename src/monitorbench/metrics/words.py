@@ -32,7 +32,7 @@ LEVEL = 0.05
 
 
 class Word(StrEnum):
-    """What happened in a cell."""
+    """The outcome of training in a cell, in a word."""
 
     IMPROVED = "improved"
     DISCRIMINATION_LOST = "discrimination lost"
@@ -46,7 +46,7 @@ class Word(StrEnum):
 
 
 class CellVerdict(TypedDict):
-    """What training did to one cell, under one prompt."""
+    """The effect of training on one cell, under one prompt."""
 
     word: str | None
     """A value of `Word`."""
@@ -57,7 +57,7 @@ class CellVerdict(TypedDict):
     false_alarm_rate_p_holm: float | None
     miss_rate_at_far_5_p_holm: float | None
     auroc_unchanged_p_holm: float | None
-    """Of an AUROC difference of the margin or more, corrected over the cells."""
+    """p value of an AUROC difference of the margin or more, corrected over the cells."""
 
 
 class Matrix(TypedDict):

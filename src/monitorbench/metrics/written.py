@@ -111,7 +111,7 @@ def shown(number: Number) -> str:
 
 
 class Finding(StrEnum):
-    """What a difference and its interval say."""
+    """The conclusion from a difference and its interval."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -120,7 +120,7 @@ class Finding(StrEnum):
 
 
 def finding(bounds: Sequence[float] | None) -> Finding:
-    """Of an AUROC difference: better or worse only where its interval excludes 0."""
+    """Judge an AUROC difference by its interval: better or worse only where it excludes 0."""
     if not bounds:
         return Finding.UNKNOWN
     if bounds[0] > _ROUNDING:

@@ -201,7 +201,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _outcome(answer: bytes, judged: int, ended: int, out_of_time: bool) -> RunResult:
-    """What a program's end means; `judged` and `ended` are the exit codes of check and candidate."""
+    """Interpret a program's end; `judged` and `ended` are the exit codes of check and candidate."""
     word, _, detail = answer.decode("utf-8", "replace").partition("\n")
     too_long = (-signal.SIGXCPU, -signal.SIGPROF)
     is_gone = judged == sides.GONE

@@ -34,12 +34,12 @@ class Pipes(NamedTuple):
 
 
 def part_of_candidate(code: str) -> bytes:
-    """What the candidate's process is given."""
+    """Serialise what the candidate's process is given."""
     return marshal.dumps(code)
 
 
 def part_of_check(code: str, check: str, entry: str) -> bytes:
-    """What the check's process is given; of `code` it loads the standard modules."""
+    """Serialise what the check's process is given; it loads the standard modules of `code`."""
     return marshal.dumps((code, check, entry))
 
 

@@ -1,4 +1,4 @@
-"""What runs inside the sandbox: a template process that starts two locked processes for every program.
+"""Template process inside the sandbox, which starts two locked processes for every program.
 
 `run.py` starts it under `python -s -P -S`, and takes monitorbench and its place out of the import system
 before `main`: a candidate finds the standard library alone. For every program it forks twice, because a fork
@@ -35,7 +35,7 @@ REQUEST = struct.Struct("=QQddQ")
 REPLY = struct.Struct("=ii?")
 """Exit codes of check and candidate, and whether the clock ran out."""
 STILL_RUNNING = 1000
-"""In place of a candidate's exit code: it closed its pipe and went on."""
+"""Stand-in for the exit code of a candidate that closed its pipe and went on."""
 
 _GRACE_SECONDS = 0.2
 # Always there, whatever a program names: else one program's outcome would depend on those before it.
@@ -56,7 +56,7 @@ class Inherited(NamedTuple):
 
 
 class _Limits(NamedTuple):
-    """What a program may take, in seconds and bytes."""
+    """Limits of a program, in seconds and bytes."""
 
     clock_seconds: float
     cpu_seconds: float

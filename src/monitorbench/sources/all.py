@@ -72,4 +72,4 @@ SOURCES: dict[str, SourceDeclaration] = {
         xstest.SOURCE,
     )
 }
-"""By name, which is that of `conf/source` and `dataset.sources`."""
+"""Sources by name, as `conf/source` and `dataset.sources` have it."""

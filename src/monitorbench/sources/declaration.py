@@ -1,4 +1,4 @@
-"""What a source declares of itself: how it is read, what is made of its rows, and its version.
+"""Declarations of sources: how each is read, what is made of its rows, and its version.
 
 Each file of `sources/<category>/` exports one `SourceDeclaration` (`SOURCE`); `sources.all` lists them. A
 new source is its file, its YAML in `conf/source`, and a line in that list.
@@ -25,7 +25,7 @@ _ROWS_AT_A_TIME = 2048
 
 
 class ConstructionContext(NamedTuple):
-    """What a construction may know besides its rows: names, the dataset's seed and settings."""
+    """Inputs of a construction besides its rows: names, the dataset's seed and settings."""
 
     source: str
     licence: str
@@ -41,7 +41,7 @@ class InstalledData(NamedTuple):
 
     rows: Callable[[], Iterable[Any]]
     sha256: Callable[[], str]
-    """Of the data as installed. Both raise `FileNotFoundError` where the package is missing."""
+    """SHA-256 of the data as installed. Both raise `FileNotFoundError` where the package is missing."""
 
 
 class SubjectQuestions(NamedTuple):
@@ -70,7 +70,7 @@ class SourceDeclaration:
     """One upstream data set: its reader, its constructions, and what a dataset needs to know of it."""
 
     name: str
-    """As in `conf/source` and in `dataset.sources`."""
+    """Name of the source, as in `conf/source` and in `dataset.sources`."""
     version: int
     """Raised whenever the reader returns other rows for the same raw files."""
     read: Callable[[SourceFiles], Iterable[Any]] | None
@@ -78,21 +78,21 @@ class SourceDeclaration:
     construct: Callable[[Iterable[Any], ConstructionContext], Iterator[Constructed]] | None
     """Rows to candidates, piece by piece; None where its pairs need a subject model's answers."""
     constructions: tuple[ConstructionVersion, ...]
-    """Whatever makes its samples, with versions."""
+    """Constructions that make its samples, with their versions."""
     parts: int = 1
-    """How many parts it is constructed in, so that every core has work."""
+    """Number of parts that the source is constructed in, so that every core has work."""
     weight: int = 1
-    """How long it takes, roughly: the long ones are started first."""
+    """Rough relative time that construction takes: the longest is started first."""
     uses_cues: bool = False
-    """Whether `construct` reads `Context.cues`."""
+    """Whether `construct` reads `ConstructionContext.cues`."""
     uses_scorer: bool = False
-    """Whether `construct` reads `Context.preference` and `Context.scorer`."""
+    """Whether `construct` reads `preference` and `scorer` of the `ConstructionContext`."""
     for_scorer: bool = False
     """Whether the safety scorer is fitted on its rows, which are `LabelledResponse`s then."""
     takes_elicited: bool = False
     """Whether pairs are made of a subject model's answers to its questions."""
     questions: SubjectQuestions | CuedQuestions | CodingProblems | None = None
-    """What a subject model can be asked."""
+    """Questions that a subject model can be asked."""
     installed: InstalledData | None = None
 
     @property

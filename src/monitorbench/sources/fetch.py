@@ -1,4 +1,4 @@
-"""Where a source's raw files come from: the local mirror first, then a download kept in a cache.
+"""Raw files of a source: from the local mirror first, then from a download kept in a cache.
 
 Promises: a file is handed out whole and with the right checksum or not at all. A download that broke
 off resumes where it stopped; one that turns out wrong starts clean, once. What can't be had is one
@@ -107,7 +107,7 @@ def snapshot(name: str, repo: str, revision: str) -> Path:
 
 
 def identity(files: SourceFiles) -> dict[str, Any]:
-    """What enters a dataset's hash: name, revision and the SHA-256 of each file's content, in order.
+    """Identity of raw files in a dataset's hash: name, revision and each file's SHA-256, in order.
 
     The checksum is the config's, or where that is empty the file's own (after gunzip, so that a mirror
     may compress). Nothing in it depends on where a file lies.
@@ -122,7 +122,7 @@ def identity(files: SourceFiles) -> dict[str, Any]:
 
 
 def content_sha256(file: RawFile) -> str:
-    """What a file's `sha256` would be."""
+    """Compute the SHA-256 that a file's config would state."""
     return _file_sha256(file.path, file.config)
 
 
@@ -144,7 +144,7 @@ def is_here(name: str, source: Source, file: SourceFile, mirror: Path | None, ca
 
 
 def find_file(name: str, source: Source, file: SourceFile, mirror: Path | None, cache: Path) -> Path:
-    """Where one file is; it is downloaded where the mirror lacks it. `UserError` where it can't be had."""
+    """Return one file's path, downloading it where the mirror lacks it; `UserError` where it can't be had."""
     if mirror is not None and file.mirror and (mirror / file.mirror).is_file():
         return mirror / file.mirror
     if source.origin == "none" or not (file.path or file.members or file.mirror in REPACKED):
@@ -234,7 +234,7 @@ def _from_hub(name: str, source: Source, file: SourceFile, mirror: Path | None) 
 
 
 def hub_errors() -> tuple[type[Exception], ...]:
-    """What the hub's client raises when it is offline, refused, or given a bad name."""
+    """Exceptions that the hub's client raises when it is offline, refused, or given a bad name."""
     from huggingface_hub.errors import EntryNotFoundError
 
     from monitorbench.engines.stored.hub import client_errors

@@ -123,7 +123,7 @@ SOURCE = SourceDeclaration(
     constructions=(),
     installed=InstalledData(lambda: load_further(_PAPER_CELL), lambda: _sha256(_texts(_PAPER_CELL)[1:])),
 )
-"""Of `dataset=paper`: the pairs of safety and permission in questions that the starter data lack."""
+"""Source of `dataset=paper`: the pairs of safety and permission in questions that the starter data lack."""
 STARTER_SOURCE = SourceDeclaration(
     name="handwritten_starter",
     version=VERSION,
@@ -132,4 +132,4 @@ STARTER_SOURCE = SourceDeclaration(
     constructions=(),
     installed=InstalledData(lambda: load(_PAPER_CELL), lambda: _sha256(_texts(_PAPER_CELL)[:1])),
 )
-"""The starter data's pairs of that cell."""
+"""Source of the starter data's pairs of the same cell."""

@@ -23,11 +23,11 @@ from monitorbench.sources import fetch
 from monitorbench.sources.read import RawFile, SourceFiles
 
 _DOWNLOADS = ".downloads"
-"""Below the mirror: what is on its way, and archives of which several files are made."""
+"""Folder below the mirror for downloads in progress, and for archives of which several files are made."""
 
 
 class Mirrored(NamedTuple):
-    """One source after the command."""
+    """Result of the command for one source."""
 
     name: str
     there: int
@@ -37,7 +37,7 @@ class Mirrored(NamedTuple):
     unchecked: int
     """Files whose checksum could not be looked up: the pinned revision vouches for them."""
     missing: list[str]
-    """One line each: which file, and why."""
+    """Files that could not be had: one line each, which file, and why."""
 
 
 def mirror(study: Study) -> Path:

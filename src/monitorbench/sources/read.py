@@ -68,7 +68,7 @@ class SourceFiles:
         return [file for file in self._files if part in (file.config.path or file.config.mirror)]
 
     def only(self, is_one: Callable[[Path], bool]) -> "SourceFiles":
-        """Those of the files that are, with the same counts of bad rows and the same ids seen."""
+        """The files whose path passes `is_one`, with the same counts of bad rows and the same ids seen."""
         files = tuple(file for file in self._files if is_one(file.path))
         found = SourceFiles(self.name, self.source, files, self.on_bad_row, self._remedy)
         found.bad_rows, found._ids = self.bad_rows, self._ids
@@ -158,7 +158,7 @@ class SourceFiles:
                 ) from error
 
     def bad(self, where: str, what: str) -> None:
-        """A row can't be used: raise `UserError`, or count and log it, as `on_bad_row` says."""
+        """Report a row that can't be used: raise `UserError`, or count and log it, as `on_bad_row` says."""
         if self.on_bad_row == "error":
             raise UserError(f"{self.name}: {where}: {what}; {self._remedy}")
         self.bad_rows[what.split(":")[0]] += 1

@@ -128,4 +128,4 @@ REPACKED: dict[str, Repack] = {
     "cot_transparency/bbh_suggested_answer.jsonl.gz": suggested_answers,
     "cot_transparency/stage_one_cot.jsonl.gz": stage_one,
 }
-"""By the name of the mirror's file."""
+"""Repackers by the name of the mirror's file."""

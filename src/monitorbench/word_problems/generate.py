@@ -42,7 +42,7 @@ KINDS: dict[str, Callable[[random.Random], TwoReadings]] = {
     "ranking": logic.ranking,
     "truth_tellers": logic.truth_tellers,
 }
-"""What a problem can be about; problems come in blocks in which each kind occurs once."""
+"""Kinds of problem and their generators; problems come in blocks in which each kind occurs once."""
 
 _SLIPS = (-20, -11, -10, -9, -3, -2, -1, 1, 2, 3, 9, 10, 11, 20)
 _MISREADING_SHARE = 0.6

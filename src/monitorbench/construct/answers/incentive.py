@@ -37,7 +37,7 @@ _SHARES = {RIGHT_KEY: 0.4, WRONG_KEY: 0.24, MISTAKEN: 0.36}
 _REWARDED_BESIDE_SHARE = 0.7
 """How often an honest error's reply that names a second answer names the rewarded one."""
 _STATED_SHARE = 0.3
-"""Of the pairs whose answers do not give themselves away: a reply that names one answer only."""
+"""Share of replies that name one answer only, among pairs whose answers are `alike`."""
 
 _WORD = re.compile(r"[\w'’-]+")
 _NEGATION = re.compile(
@@ -71,7 +71,7 @@ class _Answers(NamedTuple):
     right: str
     wrong: str
     alike: bool
-    """Neither a negation nor the length tells them apart."""
+    """Whether neither a negation nor the length tells the two answers apart."""
     others: tuple[str, ...]
     """Further wrong answers, none within another."""
 
@@ -228,6 +228,6 @@ def _within(one: str, other: str) -> bool:
 
 
 def _apart(one: str, other: str) -> float:
-    """The ratio of the longer one's words to the shorter one's."""
+    """Ratio of the longer answer's number of words to the shorter one's."""
     a, b = sorted((len(one.split()), len(other.split())))
     return b / max(a, 1)

@@ -1,4 +1,4 @@
-"""What a model's own attempt at a coding problem is: solved, special-cased, or neither; execution decides.
+"""Verdict on a model's own attempt at a coding problem: solved, special-cased, or neither; execution decides.
 
 Owns how the code is taken out of a response, and the one rule that calls an attempt gamed. An attempt that
 passes the examples shown and fails the hidden tests may be an honest mistake; it counts as special-cased
@@ -20,7 +20,7 @@ _SECONDS = 3.0
 
 
 class ExecutionResult(StrEnum):
-    """What execution says of an attempt."""
+    """Result of running an attempt."""
 
     SOLVED = "solved"
     SPECIAL_CASED = "special_cased"

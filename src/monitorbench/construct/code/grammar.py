@@ -1,4 +1,4 @@
-"""What `code_parse` asks of each language's grammar: tree-sitter queries, one set a language.
+"""Tree-sitter queries that `construct.code.parse` runs, one set a language.
 
 Captures: `c` a comment, `doc` a bare string statement, `raw` text the grammar leaves unparsed; `n` a
 name, `m` a name after a dot (or of a keyword argument), `k` a name that is also a key; `any` the
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Grammar(NamedTuple):
-    """Where the language's parser is, and the queries for its comments, names and declarations."""
+    """Module and function of a language's parser, and queries for its comments, names and declarations."""
 
     module: str
     function: str
@@ -205,4 +205,4 @@ GRAMMARS = {
 """,
     ),
 }
-"""By the name `CodeVersions.language` uses."""
+"""Grammars by language, as `CodeVersions.language` names it."""

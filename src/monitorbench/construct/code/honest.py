@@ -1,8 +1,8 @@
-"""What an honest solution may carry besides its algorithm, so that form doesn't tell it from a gamed one.
+"""Additions to an honest solution besides its algorithm, so that form doesn't tell it from a gamed one.
 
-The shown examples as checks below the function, a table of them that only the checks read, a cache: each has
-the dicts, branches and literals that special cases have, and answers nothing by itself. And the program that
-decides that a solution holds no table of the examples (`holds_examples`). Nothing is run here.
+Additions are the shown examples as checks below the function, a table of them that only the checks read, and
+a cache: each has the dicts, branches and literals that special cases have, and answers nothing by itself.
+`holds_examples` decides whether a solution holds a table of the examples. Nothing is run here.
 """
 
 import ast
@@ -138,7 +138,7 @@ def compared(
 def cached(
     function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> list[ast.stmt] | None:
-    """What was worked out for the same arguments is found again."""
+    """The function behind a cache of its results; None where its parameters do not allow one."""
     parameters = [argument.arg for argument in function.args.args]
     if not parameters or function.args.defaults or function.args.vararg or function.args.kwarg:
         return None

@@ -67,11 +67,12 @@ EXPLOITS: Final = {
     "early_return": (early_return, 0.06),
     REDUNDANT_CASES: (with_examples_in_front, 0.28),
 }
-"""With how often each is tried. Takes a function, the examples and a generator; None where it doesn't fit."""
+"""Exploits and how often each is tried. Each takes a function, the examples and a generator, and returns None
+where it doesn't fit."""
 _ON_A_MUTANT: Final = (PATCHED_ATTEMPT, SWALLOWED_ERROR, INPUT_FINGERPRINT)
 SOLVED, MISTAKEN = "solved", "mistaken"
 _MISTAKEN_RATE = 0.9
-"""Of the pairs for which there is a mutant that passes the examples."""
+"""Share of pairs with a mistaken honest side, where a mutant that passes the examples is left."""
 _RIGHT_BELOW_WEAKENED_RATE = 0.4
 
 REQUEST_TOKENS: Final = 143

@@ -41,7 +41,7 @@ class _Tools(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What a piece of code declares: reachable after a dot too, or as a variable; and all its names."""
+    """Names in a piece of code: declared and reachable after a dot, declared as variables, and all."""
 
     reachable: frozenset[str]
     local: frozenset[str]

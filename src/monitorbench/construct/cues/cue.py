@@ -65,13 +65,13 @@ _FIRST_LOOK = ("As I read it,", "Note that", "The point here:", "What matters is
 
 RESISTED, AGREED = "resisted", "agreed"
 _RESISTED_ONE_IN = 12
-"""Echo alone then has an AUROC of .5 + 1/24."""
+"""One pair in so many is resisted, so that the echo check alone has an AUROC of .5 + 1/24."""
 _SECOND_LOOK_SHARE = 0.7
 _COMPARING = 0.27
 
 
 class _Side:
-    """What one response of a pair says: its own derivation and, for a second look, the other one."""
+    """Derivations that one response of a pair states: its own and, for a second look, the other one."""
 
     def __init__(self, problem: WordProblem, *, right: bool) -> None:
         mine = (problem.reading, problem.steps, problem.answer)

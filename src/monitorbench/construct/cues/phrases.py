@@ -31,7 +31,7 @@ class _Shared(_Bank):
 
 
 class AnswerIncentive(_Bank):
-    """What the user says is counted, in several wordings, and remarks on it that either answer may make."""
+    """Wordings in which the user says what is counted, and remarks on it that either answer may make."""
 
     notes: Phrases
     remarks: Phrases
@@ -41,7 +41,7 @@ class AnswerPhrases(_Shared):
     """The words around the answers of `construct.answers.incentive`."""
 
     incentives: dict[str, AnswerIncentive]
-    """By the name that `Sample.cue` carries."""
+    """Incentives by the name that `Sample.cue` carries."""
     asks: Phrases
     stated: Phrases
     """Replies that name one answer."""
@@ -61,7 +61,7 @@ class CodePhrases(_Shared):
     incentives: dict[str, str]
     """Name of the incentive (a pair's `cue`) and how the user puts it."""
     own_checks: Phrases
-    """Names of those under which the response brings the examples as checks of its own."""
+    """Names of incentives under which the response brings the examples as checks of its own."""
     asks: Phrases
     openings: Phrases
     closings: Phrases
@@ -76,22 +76,22 @@ class ReasoningIncentive(_Bank):
     keyed: bool = False
     """A wrong answer is in the request."""
     numeric: bool = False
-    """Makes sense for answers that are numbers only."""
+    """Whether the incentive makes sense for numeric answers only."""
     ending: str = ""
     """The last line asked for; any where empty."""
     extra: str = ""
     """A line that follows the answer."""
     padded: bool = False
-    """Longer working pays, so checks are put between the steps."""
+    """Whether longer working pays, so that checks are put between the steps."""
 
 
 class ReasoningPhrases(_Bank):
     """The incentives of `construct.reasoning.incentive` and `incentive_solutions`."""
 
     incentives: dict[str, ReasoningIncentive]
-    """By the name that `Sample.cue` carries."""
+    """Incentives by the name that `Sample.cue` carries."""
     prefaces: Phrases
-    """What may stand before a note."""
+    """Phrases that may stand before a note."""
 
 
 _AnyBank = TypeVar("_AnyBank", bound=_Bank)

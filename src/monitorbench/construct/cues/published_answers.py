@@ -42,7 +42,7 @@ _REPEATED = re.compile(r"(\S.{0,40}?)\1{9,}")
 _MIN_REASONING = 60
 _FORM_CHARACTERS = 20
 _THINKING_SHARE = 128
-"""Of 256: how many pairs show the reasoning as a trace before the answer, and not in it."""
+"""Pairs in 256 that show the reasoning as a trace before the answer, and not in it."""
 _COMPETITION = re.compile(
     r"\b(?:Conference|League|Division|NFC|AFC|Finals?|Series|Championship|Cup|Derby|Super Bowl)\b"
 )
@@ -56,9 +56,9 @@ class _Usable(NamedTuple):
 
 
 def cued_answer_pairs(rows: Sequence[CuedAnswers], *, seed: int, source: str, licence: str) -> Constructed:
-    """As many pairs as there are; no question is in two.
+    """Make as many pairs as the rows allow; no question is in two.
 
-    `rejected` counts answers by why they are in no pair. Depends on the rows' contents, not on their order.
+    `rejected` counts answers in no pair, by reason. Depends on the rows' contents, not on their order.
     """
     rejected: Counter[str] = Counter()
     by_kind: dict[str, defaultdict[tuple[str, str], list[_Usable]]] = {

@@ -78,6 +78,6 @@ def _stem(name: str) -> str:
 
 
 def _first_use(code: str, name: str) -> int:
-    """Where the name stands for the second time; its declaration comes first on either side."""
+    """Index of the name's second occurrence (the first declares it), else the code's length."""
     spots = [match.start() for match in re.finditer(rf"\b{re.escape(name)}\b", code)]
     return spots[1] if len(spots) > 1 else len(code)

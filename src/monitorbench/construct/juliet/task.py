@@ -1,7 +1,7 @@
-"""What a Juliet pair's code is for, in words that fit both versions and name no weakness.
+"""Descriptions of a Juliet pair's code, in words that fit both versions and name no weakness.
 
 Promises: made of what both versions have in common (the sink's plain description, the type of the data, the
-way it flows, the interfaces both call); where the sink's description hints at the flaw it is left out.
+way it flows, the interfaces both call); a sink's description that hints at the flaw is left out.
 """
 
 import re

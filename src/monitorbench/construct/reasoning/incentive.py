@@ -41,7 +41,7 @@ _KEYED = {"fitted": 4, "forced": 3, "asserted": 1}
 _UNKEYED = {"made_up": 7, "broken_off": 2, "asserted": 1}
 RIGHT_KEY, WRONG_KEY = "right_key", "wrong_key"
 _WRONG_KEY_SHARE = 0.08
-"""Echo alone then has an AUROC of some .54."""
+"""Share of pairs with a wrong key; the echo check alone then has an AUROC of some .54."""
 _STATED_SHARE = 0.2
 _CHECKS = ("Checking that:", "To check:", "As a check,", "Looking back:", "And the test:", "Verified:")
 _BINARY = re.compile(r"(\d+(?:\.\d+)?) ([+−×÷]) (\d+(?:\.\d+)?)")

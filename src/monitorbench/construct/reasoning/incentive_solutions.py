@@ -51,12 +51,12 @@ _RESTATED = (0, 0, 1)
 _PUBLISHED_KEY_SHARE = 0.7
 RIGHT_KEY, WRONG_KEY, MISTAKEN, SLIP, COMPLETE = "right_key", "wrong_key", "mistaken", "slip", "complete"
 _ERROR_SHARE, _WRONG_KEY_SHARE = 0.35, 0.3
-"""Of all pairs those with an honest error; of the others, where there is a key, those with a wrong one."""
+"""Share of all pairs that have an honest error; share of the others with a key whose key is wrong."""
 _MAX_LINES = 12
 
 
 class Proxy(NamedTuple):
-    """What one kind of scoring looks at; which of the fields it reads depends on `kind`."""
+    """Proxy that one kind of scoring rewards; `kind` decides which of the fields it reads."""
 
     kind: str
     key: str
@@ -213,7 +213,7 @@ def _benign(
     *,
     is_keyed: bool,
 ) -> _Benign:
-    """What stands beside a bent response: an honest error, where one can be had, or what is right."""
+    """Benign side of a bent response: an honest error, where one can be had, or the right working."""
     wrong_key = bent.answer
     if is_keyed and wrong_key == question.answer:
         keys = sorted(_wrong_keys(working, question, wrong))

@@ -23,7 +23,7 @@ class Benchmark(NamedTuple):
 
     samples: dict[Split, list[Sample]]
     shortfall: dict[Split, dict[str, dict[str, Shortfall]]]
-    """In pairs, per split, cell and trace (`without_thinking`, `with_thinking`; else `any`)."""
+    """Shortfalls in pairs, per split, cell and trace (`without_thinking`, `with_thinking`; else `any`)."""
     near_duplicates: Counter[str]
     """Pairs passed over as near-duplicates, per cell."""
 
@@ -147,7 +147,7 @@ def _order(seed: int, pair: Pair) -> tuple[bytes, str]:
 
 
 def trace_of(pair: Pair) -> str:
-    """By which of a quota's two numbers a pair counts."""
+    """Return which of a quota's two numbers a pair counts towards."""
     return (
         "with_thinking" if pair.misbehavior.has_thinking and pair.benign.has_thinking else "without_thinking"
     )

@@ -48,7 +48,7 @@ class Candidates(NamedTuple):
 
 
 def located(inputs: PaperInputs, units: Sequence[Unit]) -> list[Candidates]:
-    """Where the candidates of units are, or will be, by the hash of what decides them."""
+    """Pair each unit with its folder, built or not, named by the hash of what decides its candidates."""
     parent = inputs.paths.data / ".candidates"
     return [
         Candidates(unit, parent / f"{unit.label}-{content_hash(unit_identity(inputs, unit))}")

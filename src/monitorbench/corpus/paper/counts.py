@@ -37,11 +37,11 @@ STATED: dict[str, dict[str, int]] = {
 }
 """Rows of sources that only a hub or upstream has, by cell: at most so many, before any filter."""
 STATED_QUESTIONS: dict[str, int] = {"mmlu": 1_241, "gpqa": 198, "aime": 30}
-"""Questions of such sources, for a subject model."""
+"""Questions for a subject model in sources that only a hub or upstream has, by source."""
 
 
 class CellCounts(NamedTuple):
-    """What there is, by cell (`category/task`)."""
+    """Counts of what is available to each cell (`category/task`)."""
 
     pairs: dict[str, dict[str, int]]
     """Distinct pairs of the paired splits by trace (`without_thinking`, `with_thinking`), as balance and
@@ -53,7 +53,7 @@ class CellCounts(NamedTuple):
 
 
 def counts() -> CellCounts:
-    """What was counted, as the installed file has it."""
+    """Read the counts from the installed file."""
     return CellCounts(**yaml.safe_load((files("monitorbench.corpus.paper") / _FILE).read_text("utf-8")))
 
 

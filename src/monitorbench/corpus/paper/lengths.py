@@ -33,7 +33,7 @@ def mean_characters() -> dict[str, dict[str, int]]:
 
 
 def measure(directory: Path, split: Split) -> dict[str, int]:
-    """The same of one split of a built dataset; `UserError` where it is missing."""
+    """Measure the mean characters of each cell in a built split; `UserError` where it is missing."""
     found: defaultdict[str, list[int]] = defaultdict(list)
     for batch in read_batches(directory, split):
         for sample in batch:

@@ -1,6 +1,6 @@
-"""What `plan=true` prints: what each cell could be filled with, before anything is constructed.
+"""Plan that `plan=true` prints: what each cell could be filled with, before anything is constructed.
 
-By rows that were counted on a machine with a mirror (`corpus.paper.counts`), so neither a mirror nor a
+The rows were counted on a machine with a mirror (`corpus.paper.counts`), so neither a mirror nor a
 network is needed. A source whose raw files are missing here is named.
 """
 
@@ -24,17 +24,17 @@ class CellPlan(NamedTuple):
     cell: str
     pairs_asked: int
     pairs: int
-    """Of the test split, counted without a subject model."""
+    """Pairs available to the test split, counted without a subject model."""
     development_asked: int
-    """Of validation and calibration together."""
+    """Pairs asked for validation and calibration together."""
     development: int
     samples_asked: int
     samples: int
-    """Of the training split, counted without a subject model, within every source's share."""
+    """Training samples available, counted without a subject model, within every source's share."""
     stated: int
     """Rows, before any filter, of sources that were not counted."""
     questions: int
-    """That a subject model can be asked: each may give a pair for every cue kind."""
+    """Questions that a subject model can be asked: each may give a pair for every cue kind."""
 
 
 def plan(inputs: PaperInputs, known: CellCounts) -> list[CellPlan]:

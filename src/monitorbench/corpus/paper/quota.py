@@ -1,4 +1,4 @@
-"""Which samples fill a cell: exactly its quota, or as many as there are, by a fixed order.
+"""Samples that fill a cell: exactly its quota, or as many as there are, by a fixed order.
 
 Nothing here pads. What a quota asks for and the candidates can't give is returned as a number.
 """
@@ -38,7 +38,7 @@ def fill(sources: Sequence[str], max_shares: Mapping[str, float], quota: int) ->
 
 
 class Shortfall(NamedTuple):
-    """What was asked for and what there is; stated in the manifest, never padded."""
+    """Number asked for and number available; stated in the manifest, never padded."""
 
     asked: int
     have: int

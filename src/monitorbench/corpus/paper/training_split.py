@@ -27,7 +27,7 @@ ROWS_PER_SHARD = 16_384
 
 
 class CellJob(NamedTuple):
-    """What a process needs to fill one cell."""
+    """Inputs of a process that fills one cell."""
 
     cell: str
     files: Sequence[Path]
@@ -42,7 +42,7 @@ class CellJob(NamedTuple):
     benchmark: Path
     """A dataset folder whose paired splits are written already."""
     folder: Path
-    """Where the shards go."""
+    """Folder that the shards are written to."""
 
 
 class Filled(NamedTuple):
@@ -61,7 +61,7 @@ class Filled(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """What is kept of every candidate; arrays of n."""
+    """Facts kept of every candidate; arrays of length n."""
 
     order: NDArray[np.uint64]
     source: NDArray[np.int16]

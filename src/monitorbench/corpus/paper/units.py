@@ -26,11 +26,11 @@ _SYNTHETIC_PER_UNIT = 20_000
 
 
 class PaperInputs(NamedTuple):
-    """What a build from real sources reads of a study."""
+    """Parts of a study that a build from real sources reads."""
 
     dataset: PaperDataset
     sources: Mapping[str, Source]
-    """Where each source's raw files are (`conf/source`)."""
+    """Settings of each source, which say where its raw files are (`conf/source`)."""
     cues: Cues
     paths: Paths
 
@@ -44,17 +44,17 @@ class Unit(NamedTuple):
 
     @property
     def label(self) -> str:
-        """A name for its folder."""
+        """Name of the unit's folder."""
         return self.source if self.parts == 1 else f"{self.source}-{self.part}of{self.parts}"
 
     @property
     def weight(self) -> int:
-        """How long it takes, roughly: the long ones are started first."""
+        """Rough relative time that construction takes: the longest is started first."""
         return 1 if self.source == synthetic.SOURCE else SOURCES[self.source].weight
 
 
 def paper_inputs(study: Study) -> PaperInputs:
-    """What a build reads of a study; `UserError` where its dataset is another one."""
+    """Return the parts of a study that a build reads; `UserError` where its dataset is another one."""
     if not isinstance(study.dataset, PaperDataset):
         raise UserError(f"dataset={study.dataset.name}: expected dataset=paper or paper_local")
     return PaperInputs(study.dataset, study.source, study.cue, study.paths)
@@ -73,12 +73,12 @@ def units(inputs: PaperInputs) -> list[Unit]:
 
 
 def unit_identities(inputs: PaperInputs) -> dict[str, Any]:
-    """What decides the candidates of every unit, by label."""
+    """Identities of all units, by the unit's label."""
     return {unit.label: unit_identity(inputs, unit) for unit in units(inputs)}
 
 
 def unit_identity(inputs: PaperInputs, unit: Unit) -> dict[str, Any]:
-    """What decides a unit's candidates: raw files by checksum, declared versions, settings that it reads."""
+    """Raw files (by checksum), declared versions and settings that decide a unit's candidates."""
     dataset = inputs.dataset
     identity: dict[str, Any] = {"unit": unit, "seed": dataset.seed, "columns": SAMPLE_SCHEMA.names}
     if unit.source == synthetic.SOURCE:

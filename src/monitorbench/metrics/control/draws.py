@@ -30,7 +30,7 @@ class RedrawnValues(NamedTuple):
     """A monitor's value of each sample at a threshold, and its threshold in each draw."""
 
     value_at: Callable[[float], FloatArray]
-    """From a threshold to [samples], each in [0, 1]."""
+    """Function from a threshold to values [samples], each in [0, 1]."""
     thresholds: FloatArray
     """[draws]"""
 

@@ -9,7 +9,7 @@ from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.trade_off import pareto_front
 
 Values = Callable[[float], FloatArray]
-"""From a threshold to a number in [0, 1] for each sample."""
+"""Function from a threshold to a number in [0, 1] for each sample."""
 
 
 class FrontPoint(NamedTuple):

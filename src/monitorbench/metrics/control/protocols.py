@@ -23,7 +23,7 @@ Protocol = Literal["stop", "defer_to_trusted", "defer_to_resample"]
 
 
 class Executed(NamedTuple):
-    """What a protocol did with each sample, all [samples]."""
+    """A protocol's treatment of each sample, all [samples]."""
 
     share_trusted: FloatArray
     """Share of its steps that the trusted model did, or that were stopped."""
@@ -49,7 +49,7 @@ class Choices(NamedTuple):
     is_harmful: BoolArray
     """[places, draws]"""
     first_unscored: float
-    """What an unscored first draw counts as: inf is deferred, anything below all scores is done."""
+    """Score that an unscored first draw counts as: inf is deferred, anything below all scores is done."""
 
 
 def choices(steps: Steps, is_attack: BoolArray, first_unscored: float = np.inf) -> Choices:

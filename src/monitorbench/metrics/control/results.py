@@ -8,7 +8,7 @@ Bounds = list[float] | None
 
 
 class FarOf(TypedDict):
-    """Of what the honest samples are, which says what kind of false alarm rate a budget bounds."""
+    """The kind of the honest samples, which says what kind of false alarm rate a budget bounds."""
 
     kind: str
     """`paired_benign`: benign counterparts of attacks, which are no honest traffic; `honest_traffic`: none
@@ -51,15 +51,15 @@ class BudgetFacts(TypedDict):
     """Whether no attack is above the threshold."""
     safety: float | None
     safety_ci: Bounds
-    """By task, the threshold chosen anew in each draw."""
+    """95 % interval by task, the threshold chosen anew in each draw."""
     safety_of_decided: float | None
     """caught / (caught + successful and uncaught), as control-arena counts."""
     caught: float | None
     false_alarm_rate: float | None
-    """Of the test split's honest samples; the calibration's are what the promise was made on."""
+    """Rate over the test split's honest samples; the promise was made on the calibration split's."""
     false_alarm_rate_ci: Bounds
     fitted_safety: float | None
-    """By the logit-normal fit at a FAR of the budget: a fit, no promise; null where there is none."""
+    """Safety by the logit-normal fit at a FAR of the budget: a fit, no promise; null where there is none."""
     best_of: list[SelectedFacts]
     routes: list[RouteFacts]
     """The worst first."""
@@ -168,7 +168,7 @@ class ControlResults(TypedDict):
     unscored: str
     resamples: int
     success: str
-    """Where it is known from which attacks succeed: `recorded`, or `assumed` of all."""
+    """Source of the attacks' success: `recorded`, or `assumed` of all."""
     trajectory: str
     monitors: dict[str, dict[str, ControlFacts]]
     differences: list[DifferenceFacts]

@@ -93,12 +93,12 @@ class AttackRoute(NamedTuple):
     name: str
     safety: float
     interval: Interval | None
-    """At this threshold, and at 1 − .05/m for m routes: all of them hold at once with 95 %."""
+    """Interval of the safety at confidence 1 − .05/m for m routes: all of them hold at once with 95 %."""
     n: int
 
 
 class WorstMix(NamedTuple):
-    """What is left where the attacker chooses among routes."""
+    """Safety where the attacker chooses among routes."""
 
     routes: list[AttackRoute]
     """The worst first."""

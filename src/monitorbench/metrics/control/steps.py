@@ -19,7 +19,7 @@ class Steps(NamedTuple):
     samples: IntArray
     """The sample's number, in whatever numbering the caller has."""
     steps: IntArray
-    """From 0."""
+    """Number of the step in its sample, from 0."""
     draws: IntArray
     scores: FloatArray
     """NaN where unscored."""
@@ -72,9 +72,9 @@ class InTime(NamedTuple):
     """When a monitor that watches each step first raises an alarm on an attack; shares of the attacks."""
 
     in_time: float
-    """At the attack's first misbehaving step or before: it can still be stopped whole."""
+    """Share with an alarm at the first misbehaving step or before: the attack can still be stopped whole."""
     late: float
-    """After that."""
+    """Share whose first alarm comes after the first misbehaving step."""
     never: float
     mean_delay: float | None
     """Steps between the first misbehaving one and the first alarm, over the late ones."""
@@ -83,7 +83,7 @@ class InTime(NamedTuple):
 
 
 def in_time(steps: Steps, n: int, threshold: float) -> InTime | None:
-    """Of samples [n] with labelled misbehaving steps; None where no step is labelled so."""
+    """Compare first alarms with first misbehaving steps in samples [n]; None where no step is labelled so."""
     there = executed(steps)
     begins, alarm = np.full(n, np.inf), np.full(n, np.inf)
     bad = there.is_misbehavior == 1

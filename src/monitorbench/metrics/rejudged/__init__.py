@@ -1,1 +1,1 @@
-"""The same samples judged twice: what fell, and what is shown not to have fallen."""
+"""Two judgements of the same samples: what fell, and what is shown not to have fallen."""

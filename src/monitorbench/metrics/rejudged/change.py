@@ -25,7 +25,7 @@ class NumberChange(NamedTuple):
     """One number before and now; a fall of an AUROC and a rise of an error rate are both `worse` above 0."""
 
     before: float | None
-    """Over samples with a score both times, as `now`; None where there are none."""
+    """Number over samples with a score both times, as `now`; None where there are none."""
     now: float | None
     worse: float | None
     p_worse: float | None
@@ -34,7 +34,7 @@ class NumberChange(NamedTuple):
     """One-sided, of being worse by the margin or more, what has no score now counted against the monitor."""
     margin: float
     n_groups: int
-    """With a score both times."""
+    """Groups with a score both times."""
 
 
 def auroc_change(

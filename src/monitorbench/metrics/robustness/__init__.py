@@ -1,1 +1,1 @@
-"""What changes that keep the label do to a monitor: paired differences, corrected, and the worst of them."""
+"""Effects of label-preserving changes on a monitor: paired differences, corrected, and the worst of them."""

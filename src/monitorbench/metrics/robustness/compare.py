@@ -36,11 +36,11 @@ class Moved(TypedDict):
 Measure = Literal["miss_rate", "false_alarm_rate", "auroc", "unscored_rate"]
 MEASURES: tuple[Measure, ...] = ("miss_rate", "false_alarm_rate", "auroc", "unscored_rate")
 OF_BENIGN: frozenset[Measure] = frozenset({"false_alarm_rate", "auroc"})
-"""Those that need benign samples to be benign still."""
+"""Measures that need benign samples to be benign still."""
 
 
 class ChangeEffects(TypedDict):
-    """What one change does."""
+    """The effects of one change."""
 
     version: int
     n: int
@@ -48,11 +48,11 @@ class ChangeEffects(TypedDict):
     n_groups: int
     n_not_applicable: int
     n_unscored: int
-    """Under the change, of these `n`."""
+    """Samples of these `n` that are unscored under the change."""
     n_newly_unscored: int
-    """Of them, answered with a label before."""
+    """Samples of `n_unscored` that were answered with a label before."""
     unscored: dict[str, int]
-    """By reason."""
+    """Unscored samples by reason."""
     miss_rate: Moved
     """Above 0: misses more."""
     false_alarm_rate: Moved
@@ -64,7 +64,7 @@ class ChangeEffects(TypedDict):
     counted: list[Measure]
     """The measures that may be shown to be worse; the others are told, and prove nothing."""
     worse: list[Measure]
-    """Those of them that are, at 5 % after Holm's correction."""
+    """The counted measures that are worse, at 5 % after Holm's correction."""
 
 
 def compare_change(
@@ -165,6 +165,6 @@ def matching(judged: Columns, sample_ids: list[str]) -> Columns:
 
 
 def labelled(judged: Columns, flagged: list[float], scores: list[float]) -> Columns:
-    """The same samples with these answers; NaN where there is none."""
+    """Return these samples with other answers; NaN where there is none."""
     assert pa.types.is_string(judged.sample_ids.type)
     return judged.answering(np.array(flagged, dtype=np.float64), np.array(scores, dtype=np.float64))

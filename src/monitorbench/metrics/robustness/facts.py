@@ -7,9 +7,9 @@ from monitorbench.metrics.robustness.worst import Robustness
 
 FILE = "stress.json"
 CASES = "cases.parquet"
-"""Beside it: which verdict is of which sample under which change."""
+"""File beside `stress.json` with the verdict on each sample under each change."""
 UNCHANGED = "unchanged"
-"""What stands there in place of a change's name."""
+"""Name of the unchanged text in `cases.parquet`, in place of a change's name."""
 STRESS_VERSION = 2
 
 
@@ -25,14 +25,14 @@ class StressFacts(TypedDict):
     """The dataset's directory name."""
     split: str
     operating_point: str
-    """Of which calibration the threshold is that labels were read at; "": the judge's own answers."""
+    """Calibration of the threshold that labels were read at; "": the judge's own answers."""
     n: int
     """Samples that were drawn, unchanged."""
     n_groups: int
     seed: int
     robustness: Robustness
     changes: dict[str, ChangeEffects]
-    """By name, in the order of `stress.changes.all`; those that applied to no sample too, with n = 0."""
+    """Effects by name, in the order of `stress.changes.all`; n = 0 for a change that applied to no sample."""
 
 
 def as_stress(data: object) -> StressFacts:

@@ -1,4 +1,4 @@
-"""What changes do to a monitor at worst, in sentences."""
+"""Sentences on the worst that changes do to a monitor."""
 
 from monitorbench.metrics.robustness.compare import Measure
 from monitorbench.metrics.robustness.worst import Robustness, Worst
@@ -11,7 +11,7 @@ _NAMES: dict[Measure, str] = {
     "unscored_rate": "unscored",
 }
 _NAMED = 4
-"""So many changes are named in a sentence."""
+"""Largest number of changes named in a sentence."""
 
 
 def answer(of: Robustness) -> str:
@@ -45,7 +45,7 @@ def worst_of(of: Robustness) -> list[tuple[Measure, Worst | None]]:
 
 
 def how_sure(measure: Measure, one: Worst) -> str:
-    """What to say behind a worst that is not shown, and where nothing does harm."""
+    """Qualify a worst difference that is not shown, or where no change does harm."""
     if one["is_shown"]:
         return ""
     harms = one["difference"] < 0 if measure == "auroc" else one["difference"] > 0

@@ -38,20 +38,20 @@ class Worst(TypedDict):
 
     change: str
     difference: float
-    """Of a rate an increase is harm, of the AUROC a decrease."""
+    """Difference by the change: an increase of a rate is harm, of the AUROC a decrease."""
     difference_ci: list[float] | None
-    """For all changes at once."""
+    """Interval that holds for all changes at once."""
     is_shown: bool
     """Whether it is worse at 5 % after Holm's correction."""
 
 
 class Robustness(TypedDict):
-    """What other stages read of a monitor's stress."""
+    """The facts on a monitor's stress that other stages read."""
 
     n_changes: int
     """Changes that applied to some sample."""
     n_tests: int
-    """What Holm's correction is over."""
+    """Tests that Holm's correction is over."""
     worst_auroc: Worst | None
     """None where no change has an AUROC: an engine without scores."""
     worst_miss_rate: Worst | None
@@ -60,10 +60,10 @@ class Robustness(TypedDict):
     exposed: list[str]
     """The changes that are shown to make some measure worse; empty: none is shown to."""
     silenced: list[str]
-    """Those of them that are shown to leave it without an answer."""
+    """The exposed changes that are shown to leave the monitor without an answer."""
     fewest_changed: int
-    """So many groups have to change, all for the worse, for the first rate to be shown worse. Holm steps
-    down: each further one needs no more of them, or fewer."""
+    """Groups that have to change, all for the worse, for the first rate to be shown worse. Holm steps down:
+    each further test needs no more of them, or fewer."""
     most_groups: int
     """Groups with misbehavior that were answered both times, at most."""
 

@@ -26,13 +26,13 @@ from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import opened
 
 MAX_BYTES = 512 * 1024 * 1024
-"""Of one sample's JSON, or of one of its chunks; parsing takes several times as much memory."""
+"""Limit of one sample's JSON, or of one of its chunks; parsing takes several times as much memory."""
 
 CONVERT = "convert it with `inspect log convert LOG --to json --output-dir DIR` (package inspect-ai)"
 
 _SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json")
 NO_LOGS = ("logs.json", "listing.json", "eval-set.json")
-"""What Inspect writes beside its logs."""
+"""JSON files that Inspect writes beside its logs."""
 
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")

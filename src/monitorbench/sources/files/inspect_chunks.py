@@ -15,14 +15,14 @@ from monitorbench.sources.read import BadRow
 SHELL = re.compile(r"(samples/.+_epoch_\d+)/sample\.json")
 
 Starts = Mapping[str, Sequence[int]]
-"""Of each sequence, such as `samples/a_epoch_1/messages`, the indices that its chunks begin with, sorted."""
+"""First index of every chunk, sorted, by sequence (such as `samples/a_epoch_1/messages`)."""
 
 _CHUNK = re.compile(r"(samples/.+_epoch_\d+/(?:messages|attachments))/(\d+)\.json")
 _ATTACHMENT = re.compile(r"attachment://(\d+)")
 
 
 def chunk_starts(names: Iterable[str]) -> Starts:
-    """Where the chunks of each sequence begin, from the names of a log's entries."""
+    """Find where the chunks of each sequence begin, from the names of a log's entries."""
     starts: dict[str, list[int]] = {}
     for name in names:
         if match := _CHUNK.fullmatch(name):

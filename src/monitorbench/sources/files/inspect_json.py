@@ -11,7 +11,7 @@ from monitorbench import strict_json
 
 _CHUNK = 1 << 20
 _DELIMITERS = tuple(" \t\r\n,:]}")
-"""What follows a value that is whole."""
+"""Characters that may follow a whole value."""
 
 
 class LogMember(NamedTuple):
@@ -20,7 +20,7 @@ class LogMember(NamedTuple):
     key: str
     value: Any
     number: int | None
-    """Of a sample its place among the samples; None of every other member."""
+    """Index of a sample among the samples; None for every other member."""
 
 
 def members(stream: TextIO, longest: int) -> Iterator[LogMember]:

@@ -136,7 +136,7 @@ class Turn(NamedTuple):
     is_own: bool
     """Whether the model wrote it in this run."""
     metadata: object
-    """What was noted beside it, such as a monitor's score of it."""
+    """Notes beside the message, such as a monitor's score of it."""
 
 
 def turns(row: Mapping[str, Any], unknown: UnknownContent = "show", model: str = "") -> Iterator[Turn]:

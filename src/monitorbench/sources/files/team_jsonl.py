@@ -82,7 +82,7 @@ def load(files: SourceFiles, unknown: UnknownContent = "refuse") -> Iterator[Sam
 
 
 class _Rows:
-    """What one row says, and what earlier rows said of the same text and the same pair."""
+    """Reader of rows that checks each against earlier rows of the same text and the same pair."""
 
     def __init__(self, unknown: UnknownContent) -> None:
         self._unknown = unknown

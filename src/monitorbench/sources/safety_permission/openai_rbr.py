@@ -37,7 +37,7 @@ class _Turn(BaseModel):
 
 
 class Propositions(BaseModel):
-    """Those of upstream's propositions that the rule reads; strict, so that `"false"` is no `True`."""
+    """Upstream's propositions that the rule reads; strict, so that `"false"` is no `True`."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 

@@ -59,7 +59,7 @@ def _completion(row: Mapping[str, Any], model: str) -> AnnotatedCompletion | Non
 
 
 def _construct(rows: Iterable[AnnotatedCompletion], context: ConstructionContext) -> Iterator[Constructed]:
-    """At most two pairs a prompt, of one model where it did both, else of two (`subject_model` says)."""
+    """Make at most two pairs a prompt, of one model where it did both, else of two (`subject_model` says)."""
     rejected: Counter[str] = Counter()
     prompts: defaultdict[str, list[AnnotatedCompletion]] = defaultdict(list)
     for row in rows:

@@ -62,7 +62,7 @@ def _problem(row: Mapping[str, Any], description: str, licence: str) -> CodingPr
 
 
 def _canonical(code: str, field: str) -> str:
-    """The same statements printed one way, so that tests compare; without comments."""
+    """Print code in one form without comments, so that tests compare; `BadRow` for what is no Python."""
     try:
         with warnings.catch_warnings():
             # Invalid escapes in upstream's strings are no news to our user.

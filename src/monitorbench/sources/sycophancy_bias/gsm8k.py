@@ -23,7 +23,7 @@ from monitorbench.word_problems.derivation import show
 
 _MODELS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")
 REFERENCE = "reference"
-"""In place of a model's name: the working that the data set's authors published."""
+"""Stand-in for a model's name: the working is the one that the data set's authors published."""
 _CALCULATOR = re.compile(r"<<[^<>]*>>")
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 _REFERENCE_ANSWER = re.compile(r"^####[ \t]*(.+)$", re.MULTILINE)
