@@ -53,7 +53,7 @@ class StratumFacts(TypedDict):
     samples: int
     pairs: int
     shortcuts: ShortcutMarks | None
-    """None where it has too few samples of a label."""
+    """Checks of the stratum; None where it has too few samples of a label."""
 
 
 class CellFacts(TypedDict):

@@ -177,7 +177,7 @@ def _objects(values: Sequence[object]) -> NDArray[np.object_]:
 
 
 def _worded(text: str) -> str:
-    """The text; where a vectorizer, which passes over words of one letter, would see none, its signs named.
+    """Return the text; name its signs where a vectorizer, which skips one-letter words, would see no word.
 
     `B` is `answer_B` then, and `?` is `sign_63`.
     """

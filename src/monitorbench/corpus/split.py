@@ -1,4 +1,4 @@
-"""Which split a group goes to: whole groups, fixed shares of each cell, decided by hash and seed."""
+"""Assignment of groups to splits: whole groups, fixed shares of each cell, decided by hash and seed."""
 
 import hashlib
 from collections import defaultdict

@@ -122,7 +122,7 @@ def refuse_unknown_cells(directory: Path, split: Split, view: SplitView | None) 
 
 @contextmanager
 def reading(shard: Path) -> Iterator[None]:
-    """Whatever is wrong with a Parquet file's bytes, columns or values, as a `UserError` that names it."""
+    """Turn errors in a Parquet file's bytes, columns or values into a `UserError` that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:

@@ -19,7 +19,7 @@ from monitorbench.metrics.drift import two_samples
 
 DRIFT_EXIT_CODES = {"NO_DRIFT": 0, "DRIFTED": 6, "INCONCLUSIVE": 5}
 _UNSCORED = 2.0
-"""Above every score: what is unscored is never taken for benign."""
+"""Value above every score: what is unscored is never taken for benign."""
 _MOST_SCORES = 100_000
 """Groups of a deployment that are compared; of more as many by chance, which keeps the test exact."""
 _MOST_WORK, _MOST_PERMUTATIONS = 50_000_000, 200_000

@@ -24,7 +24,7 @@ class Shots:
 
     k: int
     pools: tuple[tuple[Sample, ...], ...]
-    """Two of each category, the labels in turn."""
+    """Pools of samples, two for each category, the labels in turn."""
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class Score(NamedTuple):
     score: float | None
     label_mass: float | None
     censored: bool = False
-    """One of both is known as a bound only, and so is the score."""
+    """Whether the score is a bound only, since one of the two probabilities is."""
 
 
 def score(logprobs: Mapping[int, float], tokens: LabelTokens) -> Score:

@@ -39,12 +39,12 @@ _RESULTS = (
 )
 """Files of a run's folder, and folders, that are always taken. Never `server.json`, which may have a key."""
 _ANSWERS = ("*.jsonl",)
-"""Taken by choice: they hold answers of models, and name or quote what was judged."""
+"""Files that are taken by choice: they hold answers of models, and name or quote what was judged."""
 _REMOVED = b"(removed)"
 _BEGIN = (1980, 1, 1, 0, 0, 0)
 """The first moment that a zip can tell."""
 _UNIX = 3
-"""Said of every system, so that the zip is the same on all."""
+"""System that every zip names, so that it is the same on all."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -38,7 +38,7 @@ from monitorbench.runs.files import (
 from monitorbench.runs.provenance import code_state, peak_memory_mib, versions
 
 SCHEMA_VERSION = 1
-"""Raised when the meaning of a run's files changes, so that no old run passes for a new one."""
+"""Number to raise when the meaning of a run's files changes, so that no old run passes for a new one."""
 
 MANIFEST = "manifest.json"
 CODE_DIFF = "code.diff"
@@ -287,7 +287,7 @@ class Verified:
     unfinished: list[Path] = field(default_factory=list)
     """Folders whose logs alone were compared: other files have no checksum yet."""
     problems: list[str] = field(default_factory=list)
-    """One line each; a folder may have several."""
+    """Problems, one line each; a folder may have several."""
     unrecorded: list[Path] = field(default_factory=list)
     """Files in finished folders that no manifest knows."""
     n_files: int = 0

@@ -57,7 +57,7 @@ class Speed:
 
     @property
     def seconds(self) -> float:
-        """Since this process began."""
+        """Seconds since this process began."""
         return self._clock() - self._began
 
     @property
@@ -69,7 +69,7 @@ class Speed:
 
     @property
     def seconds_left(self) -> float | None:
-        """None until it means something; 0 where nothing is left."""
+        """Expected seconds to the end; None until it means something, 0 where nothing is left."""
         if self.done >= self.total:
             return 0.0
         here, n_left = self.done - self._done_before, self.total - self.done

@@ -103,20 +103,20 @@ class Run:
 
     path: Path
     kind: str
-    """The folder it is in, such as `evaluate`."""
+    """Folder that the run is in, such as `evaluate`."""
     parts: tuple[str, ...]
     """Names of what the run is of, such as monitor, prompt, dataset and split."""
     dataset: str
-    """The name alone; "" where it is of none."""
+    """Name of the dataset; "" where the run is of none."""
     split: str
     """The split that an evaluation judged; "" for other kinds."""
     state: State
     started: datetime | None
-    """When it was last started."""
+    """Time at which the run was last started."""
     changed: int
-    """When its manifest was last written, in ns."""
+    """Time at which its manifest was last written, in ns."""
     manifest: Mapping[str, Any]
-    """Empty where there is none, or a damaged one."""
+    """Manifest of the run; empty where there is none, or a damaged one."""
 
     @property
     def id(self) -> str:

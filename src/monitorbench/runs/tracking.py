@@ -155,7 +155,7 @@ def track_results(
 
 @cache
 def _say_not_installed() -> None:
-    """Once a process: a command may have many stages."""
+    """Warn once a process that W&B is not installed: a command may have many stages."""
     _log.warning("W&B: wandb is not installed; continuing without it (tracking=none turns it off)")
 
 

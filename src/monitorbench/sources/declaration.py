@@ -80,9 +80,9 @@ class SourceDeclaration:
     constructions: tuple[ConstructionVersion, ...]
     """Constructions that make its samples, with their versions."""
     parts: int = 1
-    """How many parts it is constructed in, so that every core has work."""
+    """Number of parts that the source is constructed in, so that every core has work."""
     weight: int = 1
-    """How long it takes, roughly: the long ones are started first."""
+    """Rough relative time that construction takes: the longest is started first."""
     uses_cues: bool = False
     """Whether `construct` reads `ConstructionContext.cues`."""
     uses_scorer: bool = False

@@ -37,7 +37,7 @@ class Mirrored(NamedTuple):
     unchecked: int
     """Files whose checksum could not be looked up: the pinned revision vouches for them."""
     missing: list[str]
-    """One line each: which file, and why."""
+    """Files that could not be had: one line each, which file, and why."""
 
 
 def mirror(study: Study) -> Path:

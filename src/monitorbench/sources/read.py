@@ -158,7 +158,7 @@ class SourceFiles:
                 ) from error
 
     def bad(self, where: str, what: str) -> None:
-        """A row can't be used: raise `UserError`, or count and log it, as `on_bad_row` says."""
+        """Report a row that can't be used: raise `UserError`, or count and log it, as `on_bad_row` says."""
         if self.on_bad_row == "error":
             raise UserError(f"{self.name}: {where}: {what}; {self._remedy}")
         self.bad_rows[what.split(":")[0]] += 1

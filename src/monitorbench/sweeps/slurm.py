@@ -35,7 +35,7 @@ class State(StrEnum):
     QUEUED = "queued"
     FAILED = "failed"
     PENDING = "pending"
-    """Neither done nor failed, and not in Slurm's hands."""
+    """The run is neither done nor failed, and not in Slurm's hands."""
 
 
 class RunState(NamedTuple):

@@ -181,7 +181,7 @@ def run_stages(stage: str, frozen: Mapping[str, Path], jobs: int) -> None:
 
 
 def _refuse_failed(ended: Ended, name: str, reason: str) -> None:
-    """Do to this process what was done to the child, or raise for its exit code."""
+    """Raise in this process the signal that the child received, or an error for its exit code."""
     if ended.signals:
         signal.raise_signal(ended.signals[0])
     if ended.code == os.EX_TEMPFAIL:

@@ -73,7 +73,7 @@ class EveryFewSteps(TrainerCallback):
 
 
 class StopWhenPreempted(TrainerCallback):
-    """Once any process received a signal to stop, saves a checkpoint after the step it is in, and stops."""
+    """Saves a checkpoint after the current step, and stops, once any process received a signal to stop."""
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any

@@ -48,12 +48,12 @@ _log = logging.getLogger(__name__)
 
 
 class SealCheckpoints(TrainerCallback):
-    """Once every process has written its part of a checkpoint, the first writes a manifest with checksums."""
+    """Writes a manifest with checksums on one process, once all have written their part of a checkpoint."""
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """After the last file of a checkpoint."""
+        """Write the manifest after the last file of a checkpoint."""
         PartialState().wait_for_everyone()
         if state.is_world_process_zero:
             folder = Path(str(args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{state.global_step}"

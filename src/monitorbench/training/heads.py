@@ -41,7 +41,7 @@ class HeadCandidate(NamedTuple):
 
 
 class _Data(NamedTuple):
-    """Both splits, standardised by the first."""
+    """Both splits, standardised by the train split's mean and standard deviation."""
 
     x_WH: NDArray[np.float32]
     is_misbehavior: NDArray[np.bool_]
@@ -127,7 +127,7 @@ def _standardised(states_WH: NDArray[np.float16], standard: _Weights) -> NDArray
 
 
 def _linear(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights, Goodness]:
-    """Logistic regression: mean loss + strength/2 · |v|²; scikit-learn's C is 1 / (strength · n)."""
+    """Fit logistic regression: mean loss + strength/2 · |v|²; scikit-learn's C is 1 / (strength · n)."""
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(C=1 / (strength * data.n_samples), max_iter=2000)
@@ -139,7 +139,7 @@ def _linear(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weigh
 
 
 def _mlp(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights, Goodness]:
-    """One hidden layer, AdamW; what is kept is the epoch that validation likes best."""
+    """Fit one hidden layer by AdamW, and keep the epoch that is best on the validation split."""
     import torch
     from torch import nn
 

@@ -54,7 +54,7 @@ def attend_by_sample(
 def _mask(
     *args: Any, attention_mask: torch.Tensor | None = None, local_size: int | None = None, **kwargs: Any
 ) -> torch.Tensor | None:
-    """None for rows without padding: causal, or divided by `sample_lengths`."""
+    """Return the mask; None for rows without padding, which are causal or divided by `sample_lengths`."""
     if attention_mask is None and local_size is None:
         return None
     return sdpa_mask(*args, attention_mask=attention_mask, local_size=local_size, **kwargs)

@@ -71,7 +71,7 @@ class _Answers(NamedTuple):
     right: str
     wrong: str
     alike: bool
-    """Neither a negation nor the length tells them apart."""
+    """Whether neither a negation nor the length tells the two answers apart."""
     others: tuple[str, ...]
     """Further wrong answers, none within another."""
 
@@ -228,6 +228,6 @@ def _within(one: str, other: str) -> bool:
 
 
 def _apart(one: str, other: str) -> float:
-    """The ratio of the longer one's words to the shorter one's."""
+    """Ratio of the longer answer's number of words to the shorter one's."""
     a, b = sorted((len(one.split()), len(other.split())))
     return b / max(a, 1)

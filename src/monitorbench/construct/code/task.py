@@ -75,7 +75,7 @@ def as_task(problem: CodingProblem, stub_tokens: int) -> CodingTask | str:
 
 
 def _ranked(examples: Sequence[DocstringExample]) -> list[DocstringExample]:
-    """Short ones first, but one of each result before a second: equal results make a poor request."""
+    """Rank short ones first, but one of each result before a second: equal results make a poor request."""
     by_length = sorted(examples, key=lambda example: approximate_tokens(example.call + example.result))
     first_of = {example.result: example for example in reversed(by_length)}
     return sorted(by_length, key=lambda example: first_of[example.result] is not example)

@@ -82,7 +82,7 @@ class ReasoningIncentive(_Bank):
     extra: str = ""
     """A line that follows the answer."""
     padded: bool = False
-    """Longer working pays, so checks are put between the steps."""
+    """Whether longer working pays, so that checks are put between the steps."""
 
 
 class ReasoningPhrases(_Bank):

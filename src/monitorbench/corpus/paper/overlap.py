@@ -178,7 +178,7 @@ def in_company(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def normalised(text: str) -> bytes:
-    """Case folded, white space collapsed, in UTF-8: what the shingles are taken from."""
+    """Text that shingles are taken from: case folded, white space collapsed, in UTF-8."""
     data = " ".join(text.casefold().split()).encode("utf-8", "replace")
     return data if len(data) >= _SHINGLE_BYTES else (data + _PAD)[:_SHINGLE_BYTES]
 

@@ -1,4 +1,4 @@
-"""Which samples fill a cell: exactly its quota, or as many as there are, by a fixed order.
+"""Samples that fill a cell: exactly its quota, or as many as there are, by a fixed order.
 
 Nothing here pads. What a quota asks for and the candidates can't give is returned as a number.
 """

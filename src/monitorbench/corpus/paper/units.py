@@ -44,12 +44,12 @@ class Unit(NamedTuple):
 
     @property
     def label(self) -> str:
-        """A name for its folder."""
+        """Name of the unit's folder."""
         return self.source if self.parts == 1 else f"{self.source}-{self.part}of{self.parts}"
 
     @property
     def weight(self) -> int:
-        """How long it takes, roughly: the long ones are started first."""
+        """Rough relative time that construction takes: the longest is started first."""
         return 1 if self.source == synthetic.SOURCE else SOURCES[self.source].weight
 
 

@@ -80,7 +80,7 @@ class ReplayedEnvironment(ABC):
     """An environment over an engine that knows how to begin and how to take one action."""
 
     def __init__(self, task: str, goal: str) -> None:
-        """Nothing is started before `reset`."""
+        """Keep task and goal; nothing is started before `reset`."""
         self._task, self._goal = task, goal
         self._actions: list[str] = []
         self._observation: Observation | None = None

@@ -127,7 +127,7 @@ class Scripted:
         return act
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to give back."""
 
 
 def _pick(actions: Sequence[str], number: float) -> str:

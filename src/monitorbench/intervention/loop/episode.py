@@ -237,7 +237,7 @@ class _Loop:
 
 @contextmanager
 def surviving(who: str) -> Iterator[None]:
-    """Whatever somebody's agent, critic or environment raises ends the run, not the pilot."""
+    """Let what an agent, a critic or an environment raises end the run, not the pilot."""
     try:
         yield
     except (UserError, ConfigError, BrokenDown):

@@ -128,7 +128,7 @@ class ConditionResult(Config):
     p_star_ci: Bounds | None = None
     p_minus_p_star: float | None = None
     p_minus_p_star_ci: Bounds | None = None
-    """Bounds as of delta_success_ci; excludes 0 only where that does."""
+    """Interval with bounds like those of delta_success_ci; it excludes 0 only where that one does."""
     mcnemar_p: float | None = None
     """McNemar's exact two-sided p. It takes runs for independent: too small with several seeds a task."""
     swap_p: float | None = None
@@ -140,7 +140,7 @@ class ConditionResult(Config):
     further_tasks: int | None = None
     """How many more tasks an inconclusive pilot should run; None where no number can be given."""
     broken_left_out: LeftOut | None = None
-    """None where no run of a pair broke down."""
+    """Result without the pairs in which a run broke down; None where none did."""
     per_run: PerRun | None = None
     transport: Transport | None = None
     sequential: Sequential | None = None

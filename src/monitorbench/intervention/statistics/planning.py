@@ -83,7 +83,7 @@ class DecisionSettings(NamedTuple):
 
 
 PLAIN = DecisionSettings()
-"""One condition, and the settings as they are by themselves."""
+"""Default settings, with one condition."""
 
 
 def expected_changes(p: float, r: float, d: float, seeds: int = 1, correlation: float = 1.0) -> TaskChanges:

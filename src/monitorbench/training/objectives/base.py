@@ -105,14 +105,14 @@ def steps_of(
 
 
 def endless(items: Sequence[int], draw: np.random.Generator) -> Iterator[int]:
-    """Every item once a round, each round in another order."""
+    """Yield every item once a round, each round in another order."""
     while True:
         for k in draw.permutation(len(items)):
             yield items[k]
 
 
 def in_turn(streams: Sequence[Iterator[T]], draw: np.random.Generator) -> Iterator[T]:
-    """One of each stream a round, each round in another order."""
+    """Yield one item of each stream a round, each round in another order."""
     while True:
         for k in draw.permutation(len(streams)):
             yield next(streams[k])
