@@ -137,12 +137,10 @@ class _Found(NamedTuple):
 def _read(reads: States, samples: Sequence[Sample], max_tokens: int) -> tuple[_Rendered, int]:
     """The samples that are short enough, rendered; and how many are not."""
     pairs = [(sample, reads.prompt(sample)) for sample in samples]
-    short = [(sample, prompt) for sample, prompt in pairs if len(prompt.ids) <= max_tokens]
-    if not short:
+    fits = [(sample, prompt) for sample, prompt in pairs if len(prompt.ids) <= max_tokens]
+    if not fits:
         raise UserError(f"head.max_tokens={max_tokens}: every one of {len(pairs)} samples is longer")
-    return _Rendered([sample for sample, _ in short], [prompt for _, prompt in short]), len(pairs) - len(
-        short
-    )
+    return _Rendered([sample for sample, _ in fits], [prompt for _, prompt in fits]), len(pairs) - len(fits)
 
 
 def _drawn(rendered: _Rendered, seed: int) -> _Rendered:
