@@ -11,6 +11,8 @@ from pydantic import AfterValidator
 
 PaperCategory = Literal["safety_permission", "sycophancy_bias", "specification_gaming"]
 PaperTask = Literal["qa", "code", "reasoning"]
+BuiltTask = Literal[PaperTask, "agent"]
+"""A task that some source here has samples of."""
 CATEGORIES: tuple[str, ...] = get_args(PaperCategory)
 TASKS: tuple[str, ...] = get_args(PaperTask)
 SUBSET_HELP = (

@@ -13,7 +13,7 @@ from monitorbench.training import sft
 from monitorbench.training.objectives import mixed
 from monitorbench.training.objectives.mixed import Instruction
 
-PINNED = [10.77776, 10.64765, 10.59973, 10.59957]
+PINNED = [10.78081, 10.67119, 10.58589, 10.61292]
 """Of the tiny model, four steps of eight samples; written down once (torch 2.13, trl 1.16)."""
 
 

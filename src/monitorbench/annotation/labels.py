@@ -28,6 +28,7 @@ from monitorbench.records import (
     Sample,
     Split,
     TaskName,
+    Truth,
     content_id,
 )
 
@@ -54,6 +55,8 @@ class UnlabelledSample(BaseModel):
     response: tuple[Message, ...] = Field(min_length=1)
     cue: str = ""
     stratum: str = ""
+    suggestion_truth: Truth = Truth.UNKNOWN
+    answer_truth: Truth = Truth.UNKNOWN
     subject_model: str = ""
     source: str
     licence: str

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from monitorbench.cells import OwnName, PaperCategory, wrong_subset
+from monitorbench.cells import BuiltTask, OwnName, PaperCategory, wrong_subset
 from monitorbench.config.base import Config, FileName, as_tuple
 
 
@@ -243,14 +243,14 @@ class PaperDataset(_Dataset):
     kind: Literal["paper"]
     sources: dict[str, Ingredient | None]
     """Sources to use, by their names in `conf/source/`; null leaves one out."""
-    benchmark: dict[PaperCategory, dict[OwnName, Quota]]
+    benchmark: dict[PaperCategory, dict[BuiltTask, Quota]]
     """Pairs of the test split, by category and task: the paper's tasks, or a source's own such as `agent`."""
     headline: dict[str, str] = Field(default={})
     """Stratum whose numbers stand for a cell in every table, by cell (`category/task`); the cell's other
     strata are listed beside it. Overall and category numbers count all samples."""
     development_pairs: Annotated[int, Field(ge=0)] = 40
     """Pairs of each cell in `validation`, and as many in `calibration`."""
-    corpus: dict[PaperCategory, dict[OwnName, Annotated[int, Field(ge=0)]]]
+    corpus: dict[PaperCategory, dict[BuiltTask, Annotated[int, Field(ge=0)]]]
     """Samples of the train split, by category and task."""
     allow_short: bool = False
     """Whether a cell that can't be filled is noted in the manifest; false makes it an error."""
