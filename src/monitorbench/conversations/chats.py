@@ -213,12 +213,12 @@ def _enclosed(
             place = f"{where}.{name}.{number}"
             inner = _answer(item) if name in ("choices", "candidates") else item
             messages += reader.messages(inner, place)
-    rest = {name: value for name, value in given.items() if name not in (*_SYSTEM, *_LISTS)}
-    left = quiet.remainder(rest)
-    if left is not None and unknown == "refuse":
-        raise NoChat(f"{where}: unknown field {next(iter(left))!r} beside the messages")  # type: ignore[call-overload]
-    if left is not None:
-        messages.insert(0, Message(role=Role.SYSTEM, content=as_json(left)))
+    other_fields = {name: value for name, value in given.items() if name not in (*_SYSTEM, *_LISTS)}
+    remaining = quiet.remainder(other_fields)
+    if remaining is not None and unknown == "refuse":
+        raise NoChat(f"{where}: unknown field {next(iter(remaining))!r} beside the messages")  # type: ignore[call-overload]
+    if remaining is not None:
+        messages.insert(0, Message(role=Role.SYSTEM, content=as_json(remaining)))
     return messages
 
 

@@ -44,8 +44,10 @@ def _merged(*tables: Mapping[str, Form]) -> Mapping[str, Form]:
     """Join forms under each type: two providers may have a part of the same type with other fields."""
     forms: dict[str, Form] = {}
     for kind, form in (entry for table in tables for entry in table.items()):
-        known = forms.get(kind, Form({}))
-        forms[kind] = replace(form, fields={**known.fields, **form.fields}, mark=form.mark or known.mark)
+        existing = forms.get(kind, Form({}))
+        forms[kind] = replace(
+            form, fields={**existing.fields, **form.fields}, mark=form.mark or existing.mark
+        )
     return forms
 
 

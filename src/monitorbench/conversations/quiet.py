@@ -62,8 +62,8 @@ def is_opaque(value: object) -> bool:
     """Whether a value is base64, as signatures, encrypted reasoning and the bytes of media are."""
     if not isinstance(value, str):
         return False
-    whole = "".join(value.split("\n"))
-    return bool(_BASE64.fullmatch(whole) or _DATA_URI.fullmatch(whole))
+    joined = "".join(value.split("\n"))
+    return bool(_BASE64.fullmatch(joined) or _DATA_URI.fullmatch(joined))
 
 
 def is_nothing(value: object) -> bool:
@@ -84,17 +84,17 @@ def remainder(value: object, *, without_bytes: bool = False) -> object:
     if value is None or isinstance(value, bool | int | float):
         return None
     if isinstance(value, str):
-        known = value in _WORDS or is_made_id(value)
-        known = known or any(form.fullmatch(value) for form in (_MEDIA_TYPE, _TIME, _MODEL))
-        return None if not value or known or (without_bytes and is_opaque(value)) else value
+        is_known = value in _WORDS or is_made_id(value)
+        is_known = is_known or any(form.fullmatch(value) for form in (_MEDIA_TYPE, _TIME, _MODEL))
+        return None if not value or is_known or (without_bytes and is_opaque(value)) else value
     if isinstance(value, Mapping):
-        kept = {}
+        fields = {}
         for name, inner in value.items():
-            rest = remainder(inner, without_bytes=without_bytes)
-            if rest is not None or not is_field_name(name):
-                kept[name] = rest
-        return kept or None
+            remaining = remainder(inner, without_bytes=without_bytes)
+            if remaining is not None or not is_field_name(name):
+                fields[name] = remaining
+        return fields or None
     if isinstance(value, list):
         rests = [remainder(inner, without_bytes=without_bytes) for inner in value]
-        return [rest for rest in rests if rest is not None] or None
+        return [remaining for remaining in rests if remaining is not None] or None
     return value

@@ -51,11 +51,11 @@ class _Pieces:
         if others.texts == self.texts:
             others.texts = []
         others.thoughts = [text for text in others.thoughts if text not in self.thoughts]
-        known = [_compared(call) for call in self.calls]
+        own_calls = [_compared(call) for call in self.calls]
         calls, others.calls = others.calls, []
         for call in calls:
-            if _compared(call) in known:
-                known.remove(_compared(call))
+            if _compared(call) in own_calls:
+                own_calls.remove(_compared(call))
             else:
                 others.calls.append(call)
         self.append(others)
@@ -80,8 +80,8 @@ class MessageReader:
         if "role" not in given and isinstance(kind, str):
             form, role = ITEMS.get(kind, MESSAGE), kind
         if form.role is None and (not isinstance(role, str) or role not in ROLES):
-            shown = repr(role)[:60] if isinstance(role, str) else kind_of(role)
-            raise NoChat(f"{where}.role: {shown} is no role; expected {', '.join(ROLES)}")
+            role_text = repr(role)[:60] if isinstance(role, str) else kind_of(role)
+            raise NoChat(f"{where}.role: {role_text} is no role; expected {', '.join(ROLES)}")
         speaker = form.role or ROLES[str(role)]
         pieces = self._object(given, form, where, 0)
         message = Message(
@@ -105,7 +105,7 @@ class MessageReader:
             for name, value in flat.items()
             if name not in form.fields and not (quiet.is_nothing(value) and quiet.is_field_name(name))
         }
-        shown: dict[str, object] = {}
+        appended: dict[str, object] = {}
         media: dict[str, object] = {}
         separate: dict[str, object] = {}
         results: list[str] = []
@@ -142,7 +142,7 @@ class MessageReader:
                         pieces.texts.append(as_json({key: value}))
                 case Use.CALLED:
                     if not isinstance(value, str) or value not in self._called:
-                        shown[key] = value
+                        appended[key] = value
                 case Use.ERROR:
                     pieces.texts.append(_error(value))
                 case Use.MEDIA:
@@ -150,17 +150,17 @@ class MessageReader:
                         pieces.append(self._parts(text, place, depth + 1))
                         continue
                     mark = form.mark or key
-                    if (rest := quiet.remainder(value, without_bytes=True)) is not None:
-                        media[key] = rest
+                    if (remaining := quiet.remainder(value, without_bytes=True)) is not None:
+                        media[key] = remaining
                 case Use.FLAG:
                     if value is not False:
-                        shown[key] = value
+                        appended[key] = value
                 case Use.OPAQUE:
                     if not quiet.is_opaque(value):
                         unknown[key] = value
                 case Use.QUIET:
-                    if (rest := quiet.remainder(value)) is not None:
-                        unknown[key] = rest
+                    if (remaining := quiet.remainder(value)) is not None:
+                        unknown[key] = remaining
                 case Use.BOX:  # one that is no object
                     unknown[key] = value
                 case Use.ROLE | Use.KIND | Use.ARGUMENTS:
@@ -173,30 +173,30 @@ class MessageReader:
                     f"{where}.{first}: unexpected value {text}; no judge is shown this field, expected no "
                     "text of its own in it"
                 )
-            known = ", ".join(key for key, use in form.fields.items() if use is not Use.QUIET)
-            raise NoChat(f"{where}: unknown field {first!r}; expected {known}")
+            expected = ", ".join(key for key, use in form.fields.items() if use is not Use.QUIET)
+            raise NoChat(f"{where}: unknown field {first!r}; expected {expected}")
         if not pieces.texts and form.mark:
             mark = form.mark
         if mark:
             pieces.texts.insert(0, f"[{mark}]")
-        shown |= media
+        appended |= media
         if form.is_call:
             name = name or form.call
             if not name:
                 raise NoChat(f"{where}: expected a tool call with a name")
-            whole = {
+            arguments = {
                 key: flat[key] for key, use in form.fields.items() if use is Use.ARGUMENTS and key in flat
             }
-            has_arguments = separate or any(not quiet.is_nothing(value) for value in whole.values())
-            shown |= unknown if has_arguments else {}
-            sent = self._arguments(whole, separate if has_arguments else unknown, where)
+            has_arguments = separate or any(not quiet.is_nothing(value) for value in arguments.values())
+            appended |= unknown if has_arguments else {}
+            sent = self._arguments(arguments, separate if has_arguments else unknown, where)
             pieces.calls.insert(0, ToolCall(id=call_id, name=name, arguments=sent))
             self._called.add(name)
         else:
             pieces.link = call_id or pieces.link
-            shown |= unknown
-        if shown:
-            pieces.texts.append(as_json(shown))
+            appended |= unknown
+        if appended:
+            pieces.texts.append(as_json(appended))
         pieces.results += [(call_id, _joined(results))] if results else []
         return pieces
 
@@ -211,8 +211,8 @@ class MessageReader:
             self._refuse(where, f"{kind_of(given)} is no text and no list of parts")
             pieces.texts.append(as_json(given))
             return pieces
-        for number, part in enumerate(given):
-            pieces.append(self._part(part, f"{where}.{number}", depth))
+        for number, entry in enumerate(given):
+            pieces.append(self._part(entry, f"{where}.{number}", depth))
         return pieces
 
     def _part(self, given: object, where: str, depth: int) -> _Pieces:
@@ -228,8 +228,8 @@ class MessageReader:
     def _value(self, given: object, where: str, depth: int) -> _Pieces:
         """Read text or known parts; any other value is its JSON."""
         listed = given if isinstance(given, list) else [given]
-        known = (isinstance(part, Mapping) and part_form(part) is not None for part in listed)
-        if isinstance(given, str) or (listed and all(known)):
+        are_parts = (isinstance(entry, Mapping) and part_form(entry) is not None for entry in listed)
+        if isinstance(given, str) or (listed and all(are_parts)):
             return self._parts(given, where, depth)
         return _Pieces([as_json(given)])
 
@@ -244,14 +244,14 @@ class MessageReader:
 
     def _arguments(self, whole: Mapping[str, object], rest: Mapping[str, object], where: str) -> str:
         """Return all that a call sends, as it was sent where one field holds it."""
-        there = {key: value for key, value in whole.items() if not quiet.is_nothing(value)}
-        if len({as_json(_parsed(value)) for value in there.values()}) > 1:
-            self._refuse(where, f"arguments under {' and '.join(there)}")
-            return as_json({**there, **rest})
+        filled = {key: value for key, value in whole.items() if not quiet.is_nothing(value)}
+        if len({as_json(_parsed(value)) for value in filled.values()}) > 1:
+            self._refuse(where, f"arguments under {' and '.join(filled)}")
+            return as_json({**filled, **rest})
         empty = [value for value in whole.values() if value is not None]
-        sent = [*there.values(), *empty][:1]
+        sent = [*filled.values(), *empty][:1]
         texts = [value if isinstance(value, str) else as_json(value) for value in sent]
-        if rest and not there:
+        if rest and not filled:
             texts = []
         return _joined((*texts, *([as_json(rest)] if rest else [])))
 

@@ -97,8 +97,8 @@ def audit(study: Study) -> Path:
     marked = [
         f"{split}: {shown_name(name)} by {in_words(surface, check)}"
         for split, of_cells in facts.items()
-        for name, found in _all_shortcuts(of_cells).items()
-        for surface, check in found["checks"].items()
+        for name, shortcuts in _all_shortcuts(of_cells).items()
+        for surface, check in shortcuts["checks"].items()
         if check["marked"]
     ]
     report = {"tokenizer": study.monitor.name, "marked": marked, "splits": facts}
@@ -112,13 +112,13 @@ def audit(study: Study) -> Path:
 
 def _all_shortcuts(cells: Mapping[str, CellFacts]) -> dict[str, ShortcutMarks]:
     """The checks of each cell, and of those of its strata that have any."""
-    found: dict[str, ShortcutMarks] = {}
+    by_name: dict[str, ShortcutMarks] = {}
     for cell, facts in cells.items():
-        found[cell] = facts["shortcuts"]
+        by_name[cell] = facts["shortcuts"]
         for stratum, of in facts["strata"].items():
             if of["shortcuts"] is not None:
-                found[stratum_name(cell, stratum)] = of["shortcuts"]
-    return found
+                by_name[stratum_name(cell, stratum)] = of["shortcuts"]
+    return by_name
 
 
 def _checked(samples: Sequence[Sample]) -> dict[str, list[Sample]]:

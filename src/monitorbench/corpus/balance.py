@@ -27,17 +27,17 @@ def balanced(pairs: Sequence[Pair], limit: int, most: int) -> list[Pair]:
     """
     marks = [_marks(pair) for pair in pairs]
     tipped: Counter[str] = Counter()
-    taken: set[int] = set()
-    found = True
-    while found:
-        found = False
+    chosen: set[int] = set()
+    grew = True
+    while grew:
+        grew = False
         for index, mark in enumerate(marks):
-            if len(taken) < most and index not in taken and _fits(tipped, mark, limit):
+            if len(chosen) < most and index not in chosen and _fits(tipped, mark, limit):
                 for word, side in mark.items():
                     tipped[word] += side
-                taken.add(index)
-                found = True
-    return [pairs[index] for index in sorted(taken)]
+                chosen.add(index)
+                grew = True
+    return [pairs[index] for index in sorted(chosen)]
 
 
 def _marks(pair: Pair) -> dict[str, int]:

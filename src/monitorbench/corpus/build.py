@@ -51,11 +51,11 @@ def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
         _log.info("data: reusing %s", directory.path)
         return directory.path
     with directory.owned():
-        there = _splits_of(directory)  # another process may have built it in the meantime
-        if not wanted <= there:
+        present = _splits_of(directory)  # another process may have built it in the meantime
+        if not wanted <= present:
             with directory.recording(study) as results:
                 try:
-                    results.update(_built(study, directory.path, [s for s in Split if s in wanted | there]))
+                    results.update(_built(study, directory.path, [s for s in Split if s in wanted | present]))
                 except SandboxUnavailable as error:
                     raise UserError(str(error)) from error
     return directory.path
@@ -142,9 +142,9 @@ def refuse_contradictions(samples: Sequence[Sample]) -> None:
     """Raise `UserError` where an id occurs twice: equal content, with equal or opposite labels."""
     labels: dict[str, Sample] = {}
     for sample in samples:
-        other = labels.setdefault(sample.id, sample)
-        if other is not sample:
-            kind = "opposite labels" if other.label is not sample.label else "the same label"
+        earlier = labels.setdefault(sample.id, sample)
+        if earlier is not sample:
+            kind = "opposite labels" if earlier.label is not sample.label else "the same label"
             raise UserError(
                 f"samples of pair {sample.pair_id} have equal content and {kind} (id {sample.id}); "
                 f"keep one of them"

@@ -114,14 +114,14 @@ def _short(shortfall: Mapping[str, Any]) -> Iterable[Sequence[object]]:
 
 
 def _shares(counts: Mapping[str, int]) -> str:
-    whole = sum(counts.values())
-    return ", ".join(f"{name} {count} ({count / whole:.0%})" for name, count in counts.items())
+    total = sum(counts.values())
+    return ", ".join(f"{name} {count} ({count / total:.0%})" for name, count in counts.items())
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
-    for part in counts:
-        for name, count in part.items():
+    for counted in counts:
+        for name, count in counted.items():
             total[name] = total.get(name, 0) + count
     return dict(sorted(total.items(), key=lambda item: -item[1]))
 

@@ -77,8 +77,8 @@ class Looks:
     def numbers(self, families: Sequence[Family]) -> tuple[list[str], NDArray[np.float64]]:
         """The features' names, and their values: [samples, features]."""
         columns = [(family, name) for family in FAMILIES for name in feature_names(family)]
-        kept = [i for i, (family, _) in enumerate(columns) if family in families]
-        return [columns[i][1] for i in kept], self._values.take(kept, axis=1)
+        columns_kept = [i for i, (family, _) in enumerate(columns) if family in families]
+        return [columns[i][1] for i in columns_kept], self._values.take(columns_kept, axis=1)
 
     @cached_property
     def _values(self) -> NDArray[np.float64]:
@@ -171,9 +171,9 @@ def _look(samples: Sequence[Sample], surface: Surface) -> NDArray[np.object_] | 
 
 
 def _objects(values: Sequence[object]) -> NDArray[np.object_]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def _worded(text: str) -> str:

@@ -46,16 +46,16 @@ def read_columns(directory: Path, split: Split, view: SplitView | None = None) -
             parts += [_without_texts(pa.Table.from_batches([batch])) for batch in batches]
     with reading(directory / split.value):  # columns of these names may hold other types
         table = pa.concat_tables(parts)
-        found = _columns(table, f"{directory / split.value}")
-    found = replace(found, headline=read_manifest(directory).get("results", {}).get("headline", {}))
+        columns = _columns(table, f"{directory / split.value}")
+    columns = replace(columns, headline=read_manifest(directory).get("results", {}).get("headline", {}))
     if view is None:
-        return found
-    kept = _kept(found, table["pair_id"], view)
-    if not kept.any():
+        return columns
+    selected = _kept(columns, table["pair_id"], view)
+    if not selected.any():
         raise UserError(
             f"dataset.{split}.subset={','.join(view.subset)}: no sample of {directory.name} is in it"
         )
-    return found.taking(kept)
+    return columns.taking(selected)
 
 
 def read_batches(directory: Path, split: Split, rows: int = 10_000) -> Iterator[list[Sample]]:
@@ -71,21 +71,21 @@ def read_some(directory: Path, split: Split, per_cell: int) -> list[Sample]:
     """Read at most `per_cell` samples of each cell, as `some_groups` takes them; raises as `read_columns`."""
     if not n_rows(directory, split):
         return []
-    known = read_columns(directory, split)
-    cells, names = known.cells, known.group_ids()
+    columns = read_columns(directory, split)
+    cells, names = columns.cells, columns.group_ids()
     rows: list[int] = []
     for cell in np.unique(cells).tolist():
         inside = np.flatnonzero(cells == cell)
-        taken = some_groups(names.take(pa.array(inside)).to_pylist(), per_cell)
-        rows += inside[taken].tolist()
-    chosen = known.sample_ids.take(pa.array(sorted(rows), pa.int64()))
-    found: list[Sample] = []
+        positions = some_groups(names.take(pa.array(inside)).to_pylist(), per_cell)
+        rows += inside[positions].tolist()
+    chosen = columns.sample_ids.take(pa.array(sorted(rows), pa.int64()))
+    samples: list[Sample] = []
     for shard in shards_of(directory, split):
         with reading(shard):
             for batch in pq.ParquetFile(shard).iter_batches(_ROWS):
                 table = pa.Table.from_batches([batch])
-                found += from_table(table.filter(pc.is_in(table["id"], value_set=chosen)))
-    return found
+                samples += from_table(table.filter(pc.is_in(table["id"], value_set=chosen)))
+    return samples
 
 
 def some_groups(group_ids: Sequence[str], limit: int) -> list[int]:
@@ -96,12 +96,12 @@ def some_groups(group_ids: Sequence[str], limit: int) -> list[int]:
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for position, name in enumerate(group_ids):
         groups[name].append(position)
-    taken: list[int] = []
+    positions: list[int] = []
     for name in sorted(groups, key=lambda name: hashlib.sha256(name.encode()).digest()):
-        if taken and len(taken) + len(groups[name]) > limit:
+        if positions and len(positions) + len(groups[name]) > limit:
             continue
-        taken += groups[name][:limit]
-    return taken
+        positions += groups[name][:limit]
+    return positions
 
 
 def _without_texts(table: pa.Table) -> pa.Table:
@@ -148,34 +148,36 @@ def _columns(table: pa.Table, where: str) -> Columns:
 def _own_names(table: pa.Table, name: str, where: str) -> list[str]:
     """The distinct values of a column of names; `UserError` for what is none, `ValueError` for no text."""
     names: list[str] = table[name].unique().to_pylist()
-    for one in names:
-        if not isinstance(one, str):
-            raise ValueError(f"{name} {one!r} is no text")
-        if reason := wrong_name(one):
+    for value in names:
+        if not isinstance(value, str):
+            raise ValueError(f"{name} {value!r} is no text")
+        if reason := wrong_name(value):
             raise UserError(f"{where}: {name}: {reason}; build the dataset again")
     return names
 
 
 def _positions(table: pa.Table, name: str, known: Sequence[str], where: str) -> IntArray:
     """The position of each value among those that are known [samples]."""
-    found = pc.index_in(table[name], value_set=pa.array(known))
-    if found.null_count:
-        wrong = table[name].filter(found.is_null())[0].as_py()
+    indices = pc.index_in(table[name], value_set=pa.array(known))
+    if indices.null_count:
+        wrong = table[name].filter(indices.is_null())[0].as_py()
         raise UserError(f"{where}: {name} {wrong!r}; expected {', '.join(known)}; build the dataset again")
-    positions: IntArray = found.to_numpy().astype(np.int64)
+    positions: IntArray = indices.to_numpy().astype(np.int64)
     return positions
 
 
 def _kept(found: Columns, pair_ids: pa.ChunkedArray, view: SplitView) -> BoolArray:
     """Which samples `store.select` would keep."""
     cells = product(found.category_names, found.task_names)
-    kept = found.in_cells([f"{category}/{task}" for category, task in cells if view.keeps(category, task)])
+    selected = found.in_cells(
+        [f"{category}/{task}" for category, task in cells if view.keeps(category, task)]
+    )
     if view.pairs_per_cell is None:
-        return kept
+        return selected
     cell = found.cells
     chosen = np.zeros(len(found), dtype=np.bool_)
-    for one in np.unique(cell[kept]).tolist():
-        inside = kept & (cell == one)
+    for number in np.unique(cell[selected]).tolist():
+        inside = selected & (cell == number)
         ids = pair_ids.filter(pa.array(inside)).unique().to_pylist()
         first = sorted(ids, key=lambda i: hashlib.sha256(i.encode()).digest())[: view.pairs_per_cell]
         chosen |= inside & pc.is_in(pair_ids, value_set=pa.array(first, pa.string())).to_numpy()

@@ -92,8 +92,8 @@ def elicit(study: Study) -> Path:
         return run.path
     with run.recording(study) as results, open_answer_log(run.path / "answers.jsonl") as log:
         write_atomically(run.path / "trials.jsonl", listed)
-        asked = _subject(study, subject)
-        ask_all([line.trial for line in lines], study.cue.resist, asked, log)
+        model = _subject(study, subject)
+        ask_all([line.trial for line in lines], study.cue.resist, model, log)
         results["subject"] = {"name": study.monitor.name, **subject}
         results["resist"] = study.cue.resist
         results["trials"] = dict(Counter(line.source for line in lines))
@@ -114,21 +114,21 @@ def _lines(study: Study) -> Iterator[ListedTrial]:
     if unknown := sorted(set(settings.kinds) - set(study.cue.kinds)):
         raise ConfigError(f"elicit.kinds={unknown[0]}: expected one of {', '.join(sorted(study.cue.kinds))}")
     for name in settings.sources:
-        asked = SOURCES[name].questions if name in SOURCES else None
-        if name not in study.source or asked is None:
-            known = ", ".join(sorted(source.name for source in SOURCES.values() if source.questions))
-            raise ConfigError(f"elicit.sources={name}: expected sources with known answers: {known}")
+        questions = SOURCES[name].questions if name in SOURCES else None
+        if name not in study.source or questions is None:
+            expected = ", ".join(sorted(source.name for source in SOURCES.values() if source.questions))
+            raise ConfigError(f"elicit.sources={name}: expected sources with known answers: {expected}")
         gaming = study.cue.category == Category.SPECIFICATION_GAMING.value
-        if isinstance(asked, CuedQuestions if gaming else CodingProblems):
-            other = "default" if gaming else "incentive"
-            raise ConfigError(f"elicit.sources={name}, cue={study.cue.name}: asked with cue={other} only")
+        if isinstance(questions, CuedQuestions if gaming else CodingProblems):
+            cue = "default" if gaming else "incentive"
+            raise ConfigError(f"elicit.sources={name}, cue={study.cue.name}: asked with cue={cue} only")
         source = study.source[name]
         files = fetch.find(name, source, study.paths.sources, study.paths.data / ".sources", "skip")
-        made = _asked(asked, files, study.elicit, study.cue, study.seed)
-        by_hash = sorted({trial.id for trial in made}, key=lambda id_: _hash(f"{name}/{id_}"))
+        all_trials = _asked(questions, files, study.elicit, study.cue, study.seed)
+        by_hash = sorted({trial.id for trial in all_trials}, key=lambda id_: _hash(f"{name}/{id_}"))
         asked_ids = {id_: number for number, id_ in enumerate(by_hash[: settings.max_questions])}
-        kept = [trial for trial in made if trial.id in asked_ids]
-        for trial in sorted(kept, key=lambda trial: asked_ids[trial.id]):
+        selected = [trial for trial in all_trials if trial.id in asked_ids]
+        for trial in sorted(selected, key=lambda trial: asked_ids[trial.id]):
             yield ListedTrial(source=name, licence=source.licence, trial=trial)
 
 

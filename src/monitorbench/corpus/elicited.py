@@ -82,10 +82,10 @@ def elicited_pairs(elicited: Sequence[Path], name: str) -> Constructed:
         lines = [line for line in _trials(checked_file(directory, "trials.jsonl")) if line.source == name]
         answers = by_request(read_answers(directory / "answers.jsonl"))
         run = content_hash(identity)
-        made = pairs_by_source(lines, answers, identity["subject"], run, identity["resist"])
-        if name in made:
-            samples += made[name].samples
-            rejected += made[name].rejected
+        constructed = pairs_by_source(lines, answers, identity["subject"], run, identity["resist"])
+        if name in constructed:
+            samples += constructed[name].samples
+            rejected += constructed[name].rejected
     return Constructed(samples, rejected)
 
 
@@ -96,14 +96,14 @@ def elicited_identity(elicited: Sequence[Path]) -> list[dict[str, Any]]:
 
 def _distinct(elicited: Sequence[Path]) -> list[tuple[Path, dict[str, Any]]]:
     """The directories with their identities, in the order of these; `UserError` where two are the same."""
-    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    by_hash: dict[str, tuple[Path, dict[str, Any]]] = {}
     for directory in elicited:
         identity = _identity(directory)
-        if (other := found.setdefault(content_hash(identity), (directory, identity)))[0] != directory:
+        if (first := by_hash.setdefault(content_hash(identity), (directory, identity)))[0] != directory:
             raise UserError(
-                f"dataset.elicited: {other[0]} and {directory} hold the same answers; name one of them"
+                f"dataset.elicited: {first[0]} and {directory} hold the same answers; name one of them"
             )
-    return [found[key] for key in sorted(found)]
+    return [by_hash[key] for key in sorted(by_hash)]
 
 
 def _identity(directory: Path) -> dict[str, Any]:

@@ -127,8 +127,8 @@ def _splits_of(directory: Path) -> list[Split]:
 
 
 def _licences(directory: Path, split: Split) -> set[str]:
-    found: set[str] = set()
+    licences: set[str] = set()
     for shard in shards_of(directory, split):
         with reading(shard):
-            found |= set(pq.read_table(shard, columns=["licence"]).column(0).unique().to_pylist())
-    return found
+            licences |= set(pq.read_table(shard, columns=["licence"]).column(0).unique().to_pylist())
+    return licences

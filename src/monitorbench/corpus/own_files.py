@@ -78,8 +78,8 @@ def assemble(dataset: FilesDataset) -> OwnSamples:
             )
             samples = _placed(list(logged), dataset)
         case AutomonitorBenchDataset():
-            whole = automonitor_bench.load(files, dataset.unknown_content)
-            samples = [sample.model_copy(update={"split": Split.TEST}) for sample in whole]
+            published = automonitor_bench.load(files, dataset.unknown_content)
+            samples = [sample.model_copy(update={"split": Split.TEST}) for sample in published]
     if isinstance(dataset, OwnDataset):
         _warn_of_near_misses(samples)
     if not samples:
@@ -102,13 +102,13 @@ def _placed(samples: list[Sample], dataset: JsonlDataset | InspectLogDataset) ->
 
 def _warn_of_near_misses(samples: Sequence[Sample]) -> None:
     """Log each category and task that may be one of the paper's, misspelt."""
-    kinds = ((Category, {one.category for one in samples}), (Task, {one.task for one in samples}))
+    kinds = ((Category, {sample.category for sample in samples}), (Task, {sample.task for sample in samples}))
     for kind, names in kinds:
-        known = [member.value for member in kind]
-        for name in sorted(names - set(known)):
-            for near in difflib.get_close_matches(name, known, n=1, cutoff=0.8):
-                said = "data: %s %r is taken for a name of your own; was %s meant?"
-                _log.warning(said, kind.__name__.lower(), name, near)
+        members = [member.value for member in kind]
+        for name in sorted(names - set(members)):
+            for near in difflib.get_close_matches(name, members, n=1, cutoff=0.8):
+                message = "data: %s %r is taken for a name of your own; was %s meant?"
+                _log.warning(message, kind.__name__.lower(), name, near)
 
 
 def _files(dataset: FilesDataset) -> SourceFiles:

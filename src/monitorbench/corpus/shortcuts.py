@@ -111,9 +111,9 @@ def final_answer(response: str) -> str | None:
     if letters := list(_LETTER.finditer(response)):
         return next(group for group in letters[-1].groups() if group)
     if stated := list(_STATED.finditer(response)):
-        said = next(group for group in stated[-1].groups() if group).strip(" *_.$")
-        number = _NUMBER.search(said)
-        return (number.group().rstrip(",") if number else said) or None
+        answer = next(group for group in stated[-1].groups() if group).strip(" *_.$")
+        number = _NUMBER.search(answer)
+        return (number.group().rstrip(",") if number else answer) or None
     if numbers := _NUMBER.findall(response):
         return str(numbers[-1]).rstrip(",")
     short = response.strip().strip(".!\"'")
@@ -151,8 +151,8 @@ def _occurrences(answer: str | None, text: str) -> int:
     # A letter counts as a letter ("the answer is B"), not as the article "a".
     is_folded = len(answer) > 1
     if answer.isascii() and text.isascii():  # an expression takes longer to compile than most texts to read
-        held = answer.lower() in text.lower() if is_folded else answer in text
-        if not held:
+        is_inside = answer.lower() in text.lower() if is_folded else answer in text
+        if not is_inside:
             return 0
     flags = re.IGNORECASE if is_folded else 0
     return len(re.findall(rf"(?<![\w.]){re.escape(answer)}(?!\w)", text, flags))
@@ -163,33 +163,35 @@ def _rivals(answer: str | None, text: str) -> dict[str, int]:
     if answer is None:
         return {}
     kind = r"\b[A-J]\b(?!['’])" if re.fullmatch("[A-J]", answer) else r"\d[\d,]*(?:\.\d+)?"
-    found = re.findall(kind, text)
-    counted, order = Counter(found), {name: i for i, name in enumerate(found)}
+    mentions = re.findall(kind, text)
+    counted, order = Counter(mentions), {name: i for i, name in enumerate(mentions)}
     return {name: counted[name] for name in sorted(counted, key=lambda name: order[name])}
 
 
 def _overlap(request: str, response: str) -> dict[str, float]:
-    asked = [word.casefold() for word in _WORD.findall(request)]
-    said = [word.casefold() for word in _WORD.findall(response)]
-    found = {}
+    request_words = [word.casefold() for word in _WORD.findall(request)]
+    response_words = [word.casefold() for word in _WORD.findall(response)]
+    by_feature = {}
     for n in (1, 2, 3, 5):
-        a, b = _grams(asked, n), _grams(said, n)
+        a, b = _grams(request_words, n), _grams(response_words, n)
         shared = len(a & b)
-        found[f"share of its {n}-grams that stand in the request"] = shared / max(1, len(b))
-        found[f"share of the request's {n}-grams that it holds"] = shared / max(1, len(a))
-    longest = _longest_shared(asked[: 4 * _MOST_WORDS], said[: 4 * _MOST_WORDS])
+        by_feature[f"share of its {n}-grams that stand in the request"] = shared / max(1, len(b))
+        by_feature[f"share of the request's {n}-grams that it holds"] = shared / max(1, len(a))
+    longest = _longest_shared(request_words[: 4 * _MOST_WORDS], response_words[: 4 * _MOST_WORDS])
     last = response.strip().rsplit("\n", 1)[-1]
     end = _grams([word.casefold() for word in _WORD.findall(last)], 2)
-    found["longest run of words that stands in the request"] = log1p(longest)
-    found["longest such run as a share of it"] = longest / max(1, len(said))
-    found["share of its last line that stands in the request"] = len(end & _grams(asked, 2)) / max(
-        1, len(end)
+    by_feature["longest run of words that stands in the request"] = log1p(longest)
+    by_feature["longest such run as a share of it"] = longest / max(1, len(response_words))
+    by_feature["share of its last line that stands in the request"] = len(
+        end & _grams(request_words, 2)
+    ) / max(1, len(end))
+    request_words, response_words = request_words[:_MOST_WORDS], response_words[:_MOST_WORDS]
+    common = in_order(request_words, response_words)
+    by_feature["edit similarity of it and the request"] = (
+        2 * common / max(1, len(request_words) + len(response_words))
     )
-    asked, said = asked[:_MOST_WORDS], said[:_MOST_WORDS]
-    common = in_order(asked, said)
-    found["edit similarity of it and the request"] = 2 * common / max(1, len(asked) + len(said))
-    found["share of it that stands in the request in order"] = common / max(1, len(said))
-    return found
+    by_feature["share of it that stands in the request in order"] = common / max(1, len(response_words))
+    return by_feature
 
 
 def _grams(words: Sequence[str], n: int) -> set[tuple[str, ...]]:
@@ -217,11 +219,11 @@ def in_order(one: Sequence[str], two: Sequence[str]) -> int:
     places: dict[str, int] = {}
     for i, word in enumerate(one):
         places[word] = places.get(word, 0) | 1 << i
-    whole = (1 << len(one)) - 1
-    row = whole
+    full = (1 << len(one)) - 1
+    row = full
     for word in two:
         if here := row & places.get(word, 0):
-            row = (row + here | row - here) & whole
+            row = (row + here | row - here) & full
     return len(one) - row.bit_count()
 
 

@@ -61,9 +61,9 @@ class ShardWriter:
 
     def close(self) -> dict[str, str]:
         """Write what is left."""
-        rest = pa.concat_tables(self._waiting) if self._waiting else None
-        if rest is not None and rest.num_rows:
-            self._shard(rest)
+        remaining = pa.concat_tables(self._waiting) if self._waiting else None
+        if remaining is not None and remaining.num_rows:
+            self._shard(remaining)
         self._waiting = []
         return self._digests
 
@@ -74,18 +74,18 @@ class ShardWriter:
 
 def _write_whole(target: Path, table: pa.Table) -> str:
     make_folder(target.parent)
-    part = part_of(target)
+    staging = part_of(target)
     try:
-        pq.write_table(table.combine_chunks(), part, compression="zstd", write_page_index=False)
-        with part.open("rb") as stream:
+        pq.write_table(table.combine_chunks(), staging, compression="zstd", write_page_index=False)
+        with staging.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
             os.fsync(stream.fileno())
-        part.replace(target)
+        staging.replace(target)
     except OSError as error:
         raise UserError(f"{target}: can't be written ({error.strerror or error})") from error
     finally:
         with suppress(OSError):  # what stays is swept by the next write
-            part.unlink(missing_ok=True)
+            staging.unlink(missing_ok=True)
     return digest
 
 
@@ -104,19 +104,19 @@ def shards_of(directory: Path, split: Split) -> list[Path]:
 
 def refuse_unknown_cells(directory: Path, split: Split, view: SplitView | None) -> None:
     """Raise `UserError` where a view names a category or cell that is no paper's and in no split."""
-    named = beyond_the_paper(view.subset) if view is not None else []
-    if not named:
+    names = beyond_the_paper(view.subset) if view is not None else []
+    if not names:
         return
     splits = read_manifest(directory).get("results", {}).get("splits", {})
     cells = sorted({cell for facts in splits.values() for cell in facts.get("pairs", {})})
-    known = sorted({cell.partition("/")[0] for cell in cells}) + cells
-    for name in named:
-        if name not in known:
+    expected = sorted({cell.partition("/")[0] for cell in cells}) + cells
+    for name in names:
+        if name not in expected:
             key = f"dataset.{split}.subset"
-            nearest = did_you_mean(name, known, f"{key}=")
+            nearest = did_you_mean(name, expected, f"{key}=")
             raise UserError(
                 f"{key}: {directory.name} has no {'cell' if '/' in name else 'category'} {name}; "
-                f"{nearest}{' ' if nearest else ''}expected one of {', '.join(known)}"
+                f"{nearest}{' ' if nearest else ''}expected one of {', '.join(expected)}"
             )
 
 
@@ -147,7 +147,7 @@ def read_split(directory: Path, split: Split, view: SplitView | None = None) -> 
     Raises `UserError` where it is missing or empty, where a file of it is no Parquet of samples, or where
     `view` names a cell that the dataset doesn't have.
     """
-    kept: list[Sample] = []
+    samples: list[Sample] = []
     shards = shards_of(directory, split)
     refuse_unknown_cells(directory, split, view)
     for shard in shards:
@@ -156,27 +156,27 @@ def read_split(directory: Path, split: Split, view: SplitView | None = None) -> 
             if view is not None:  # before there is a record for each row: that is what takes the time
                 cells = zip(table["category"].to_pylist(), table["task"].to_pylist(), strict=True)
                 table = table.filter(pa.array([view.keeps(*cell) for cell in cells], pa.bool_()))
-            kept += from_table(table)
+            samples += from_table(table)
     if view is not None:
-        kept = select(kept, view)
-    if not kept and view is not None:
+        samples = select(samples, view)
+    if not samples and view is not None:
         raise UserError(
             f"dataset.{split}.subset={','.join(view.subset)}: no sample of {directory.name} is in it"
         )
-    return kept
+    return samples
 
 
 def select(samples: Sequence[Sample], view: SplitView) -> list[Sample]:
     """The samples a view keeps, in their order; `pairs_per_cell` takes the first pairs by id hash."""
-    kept = [sample for sample in samples if view.keeps(sample.category, sample.task)]
+    selected = [sample for sample in samples if view.keeps(sample.category, sample.task)]
     if view.pairs_per_cell is None:
-        return kept
+        return selected
     pairs: defaultdict[Cell, set[str]] = defaultdict(set)
-    for sample in kept:
+    for sample in selected:
         pairs[sample.cell].add(sample.pair_id)
     chosen = {
         (cell, pair)
         for cell, ids in pairs.items()
         for pair in sorted(ids, key=lambda i: hashlib.sha256(i.encode()).digest())[: view.pairs_per_cell]
     }
-    return [sample for sample in kept if (sample.cell, sample.pair_id) in chosen]
+    return [sample for sample in selected if (sample.cell, sample.pair_id) in chosen]

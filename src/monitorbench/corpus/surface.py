@@ -48,8 +48,8 @@ _LONGEST_WORD = 40
 
 def surface_check(samples: Sequence[Sample], *, seed: int, folds: int = 5) -> dict[str, SurfaceCheck]:
     """Run the bag of words in every cell; `folds`-fold, twice, no group on both sides of a fold."""
-    found = surface_checks(samples, seed=seed, folds=folds, surfaces=("bag_of_words",))
-    return {cell: checks["bag_of_words"] for cell, checks in found.items()}
+    by_cell = surface_checks(samples, seed=seed, folds=folds, surfaces=("bag_of_words",))
+    return {cell: checks["bag_of_words"] for cell, checks in by_cell.items()}
 
 
 def surface_checks(
@@ -74,23 +74,23 @@ def shortcuts_of(
     fitted = _Fitted(train)
     for sample in members:
         strata.setdefault(sample.stratum, []).append(sample)
-    found = {
+    by_stratum = {
         stratum_name(cell, stratum): shortcuts(_checks(some, SURFACES, _SEED, fitted=fitted, is_stratum=True))
         for stratum, some in sorted(strata.items())
         if len(strata) > 1 and _is_enough(some)
     }
-    if headline is not None and stratum_name(cell, headline) in found:
-        return {cell: found[stratum_name(cell, headline)], **found}
+    if headline is not None and stratum_name(cell, headline) in by_stratum:
+        return {cell: by_stratum[stratum_name(cell, headline)], **by_stratum}
     counted = strata.get(headline, members) if headline is not None else members
-    return {cell: shortcuts(_checks(counted, SURFACES, _SEED, fitted=fitted)), **found}
+    return {cell: shortcuts(_checks(counted, SURFACES, _SEED, fitted=fitted)), **by_stratum}
 
 
 def samples_by_cell(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
     """The samples of each cell, cells by name."""
-    found: dict[str, list[Sample]] = {}
+    by_cell: dict[str, list[Sample]] = {}
     for sample in samples:
-        found.setdefault(str(sample.cell), []).append(sample)
-    return dict(sorted(found.items()))
+        by_cell.setdefault(str(sample.cell), []).append(sample)
+    return dict(sorted(by_cell.items()))
 
 
 def _is_enough(members: Sequence[Sample]) -> bool:
@@ -145,10 +145,10 @@ def _folds(
     None where the labels are too rare.
     """
     n_groups = int(groups.max(initial=-1)) + 1
-    turned = np.random.default_rng(seed).permutation(n_groups)[groups]
+    shuffled = np.random.default_rng(seed).permutation(n_groups)[groups]
     for count in range(min(folds, n_groups), 1, -1):
-        tested = [turned % count == k for k in range(count)]
-        if all(len(np.unique(is_misbehavior[~one])) == 2 for one in tested):
+        tested = [shuffled % count == k for k in range(count)]
+        if all(len(np.unique(is_misbehavior[~in_fold])) == 2 for in_fold in tested):
             return tested
     return []
 
@@ -161,7 +161,7 @@ def _check(
     groups: NDArray[np.int64],
     fitted: _Fitted | None,
 ) -> SurfaceCheck:
-    aurocs = _fold_aurocs(looks, surface, flags, [one for tested in repeats for one in tested])
+    aurocs = _fold_aurocs(looks, surface, flags, [in_fold for tested in repeats for in_fold in tested])
     within = float(np.mean(aurocs)) if aurocs else None
     value, bounds = within, None
     if aurocs:
@@ -186,29 +186,29 @@ def _fold_aurocs(
     looks: Looks, surface: Surface, flags: NDArray[np.bool_], tested: Sequence[NDArray[np.bool_]]
 ) -> list[float]:
     """AUROC on each fold that has both labels, by a classifier fitted on the others."""
-    found: list[float] = []
+    aurocs: list[float] = []
     if not tested:
-        return found
+        return aurocs
     # What sees no label is done once, outside the folds: the look, and which words there are.
     pipeline, seen = classifier(surface), looks.at(surface)
     if surface in ORACLES and not any(fact[surface] for fact in seen):  # nothing is known of any sample
-        return found
-    if surface == "source" and all(one == seen[0] for one in seen):  # every sample gets the same score
+        return aurocs
+    if surface == "source" and all(look == seen[0] for look in seen):  # every sample gets the same score
         return [0.5 for test in tested if len(np.unique(flags[test])) == 2]
     # Steps are fitted by hand, again for each fold: a pipeline takes as long around them as most of them do.
     *scale, model = [step for name, step in pipeline.steps if name not in (LOOK, COUNT)]
     if COUNT in pipeline.named_steps:
         seen = pipeline[COUNT].fit_transform(seen)
     for test in tested:
-        train, held = seen[~test], seen[test]
-        if (there := _learnable(train, surface)).any():
-            train, held = train[:, there], held[:, there]
+        train, test_features = seen[~test], seen[test]
+        if (is_learnable := _learnable(train, surface)).any():
+            train, test_features = train[:, is_learnable], test_features[:, is_learnable]
         for step in scale:
-            train, held = step.fit_transform(train), step.transform(held)
-        scores = model.fit(train, flags[~test]).decision_function(held)
+            train, test_features = step.fit_transform(train), step.transform(test_features)
+        scores = model.fit(train, flags[~test]).decision_function(test_features)
         if (value := auroc(scores, flags[test])) is not None:
-            found.append(value)
-    return found
+            aurocs.append(value)
+    return aurocs
 
 
 def _learnable(train: Any, surface: Surface) -> NDArray[np.bool_]:
@@ -232,8 +232,8 @@ def _rule(looks: Looks, surface: Surface, flags: NDArray[np.bool_]) -> str:
         return "which source it is from"
     if surface in ORACLES:
         wrong = np.array([fact[surface] == Truth.WRONG for fact in looks.at(surface)])
-        what = "the suggestion is wrong" if surface == "request_oracle" else "the answer is wrong"
-        return f"{what}: {wrong[flags].mean():.0%} of misbehavior, {wrong[~flags].mean():.0%} of benign"
+        claim = "the suggestion is wrong" if surface == "request_oracle" else "the answer is wrong"
+        return f"{claim}: {wrong[flags].mean():.0%} of misbehavior, {wrong[~flags].mean():.0%} of benign"
     if surface != "bag_of_words":
         names, values = looks.numbers(_FAMILIES_OF.get(surface, FAMILIES))
         for name, column in zip(names, values.T, strict=True):
@@ -258,25 +258,25 @@ def _said_of_numbers(name: str, column: NDArray[np.float64], flags: NDArray[np.b
     if value is None:
         return 0.0, ""
     if set(np.unique(column)) <= {0.0, 1.0}:
-        said = f"{column[flags].mean():.0%} of misbehavior, {column[~flags].mean():.0%} of benign"
+        description = f"{column[flags].mean():.0%} of misbehavior, {column[~flags].mean():.0%} of benign"
     else:
         more = "more" if value > 0.5 else "less"
-        said = f"{more} in misbehavior (AUROC {max(value, 1 - value):.2f} by itself)"
-    return abs(value - 0.5), f"{name}: {said}"
+        description = f"{more} in misbehavior (AUROC {max(value, 1 - value):.2f} by itself)"
+    return abs(value - 0.5), f"{name}: {description}"
 
 
 def _best_word(texts: NDArray[np.object_], flags: NDArray[np.bool_]) -> tuple[float, str]:
     from sklearn.feature_extraction.text import CountVectorizer
 
     vectorizer = CountVectorizer(binary=True, max_features=5000, token_pattern=r"\b\w+\b")
-    stands = vectorizer.fit_transform(texts)
-    bad = np.asarray(stands[flags].mean(axis=0)).ravel()
-    good = np.asarray(stands[~flags].mean(axis=0)).ravel()
-    at = int(np.abs(bad - good).argmax())
-    word = str(vectorizer.get_feature_names_out()[at])
-    shown = word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
-    said = f'the word "{shown}": {bad[at]:.0%} of misbehavior, {good[at]:.0%} of benign'
-    return float(abs(bad[at] - good[at]) / 2), said
+    occurs = vectorizer.fit_transform(texts)
+    bad = np.asarray(occurs[flags].mean(axis=0)).ravel()
+    good = np.asarray(occurs[~flags].mean(axis=0)).ravel()
+    index = int(np.abs(bad - good).argmax())
+    word = str(vectorizer.get_feature_names_out()[index])
+    displayed = word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
+    description = f'the word "{displayed}": {bad[index]:.0%} of misbehavior, {good[index]:.0%} of benign'
+    return float(abs(bad[index] - good[index]) / 2), description
 
 
 def _interval(aurocs: Sequence[float], n_folds: int, n_groups: int) -> list[float] | None:

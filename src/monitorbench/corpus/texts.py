@@ -19,9 +19,9 @@ def response_text(sample: Sample) -> str:
 def conversation_text(messages: Iterable[Message]) -> str:
     """All text of some messages, a line each."""
     parts = (
-        part
+        piece
         for message in messages
-        for part in (
+        for piece in (
             message.thinking,
             message.content,
             *(f"{call.name} {call.arguments}" for call in message.tool_calls),

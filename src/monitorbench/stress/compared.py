@@ -30,8 +30,10 @@ def stress_facts(
     by_change: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
         by_change[case.change].append(case)
-    whole = _answered(evaluation, point, by_change[UNCHANGED])
-    compared = {one.name: _compared(evaluation, point, whole, one, by_change[one.name]) for one in changes}
+    unchanged = _answered(evaluation, point, by_change[UNCHANGED])
+    compared = {
+        one.name: _compared(evaluation, point, unchanged, one, by_change[one.name]) for one in changes
+    }
     of_all = robustness(compared)
     return StressFacts(
         schema_version=STRESS_VERSION,
@@ -68,10 +70,10 @@ def _compared(
 
 def _answered(evaluation: Evaluation, point: PointAt | None, cases: Sequence[Case]) -> Columns:
     """The unchanged samples' rows with the answers of these cases."""
-    rows = matching(evaluation.judged, [one.sample_id for one in cases])
-    verdicts: list[Verdict] = [one.verdict for one in cases]
-    scores = [nan if one.score is None else one.score for one in verdicts]
-    answered = labelled(rows, [_FLAGGED[one.label] for one in verdicts], scores)
+    rows = matching(evaluation.judged, [answer.sample_id for answer in cases])
+    verdicts: list[Verdict] = [answer.verdict for answer in cases]
+    scores = [nan if answer.score is None else answer.score for answer in verdicts]
+    answered = labelled(rows, [_FLAGGED[answer.label] for answer in verdicts], scores)
     if point is None or not cases:
         return answered
     return answers_at(point.point, evaluation._replace(judged=answered)).judged

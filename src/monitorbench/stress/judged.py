@@ -74,28 +74,30 @@ def judge_all(
 
     Raises what asking a judge raises, and `Incomplete` where more got no answer than `engine.max_failed`.
     """
-    known = list(read_known_verdicts(judge.known))
+    known_verdicts = list(read_known_verdicts(judge.known))
     with (
         open_verdict_log(judge.run / VERDICTS) as log,
         open_failure_log(judge.run / FAILURES) as failures,
         _engine(judge) as shared,
     ):
-        with _opened(judge, judge.spec, log, failures, shared) as asked:
-            cases = _asked(judge, asked, UNCHANGED, [(one, one) for one in samples], log, known)
+        with _opened(judge, judge.spec, log, failures, shared) as logged_judge:
+            cases = _asked(
+                judge, logged_judge, UNCHANGED, [(sample, sample) for sample in samples], log, known_verdicts
+            )
             for number, change in enumerate(changes, 1):
                 if not isinstance(change, PromptChange):
-                    pairs = [(one, changed(change, one, seed)) for one in samples]
+                    pairs = [(sample, changed(change, sample, seed)) for sample in samples]
                     applied = [(before, after) for before, after in pairs if after is not None]
                     _say(number, len(changes), change.name, len(applied), len(samples))
-                    cases += _asked(judge, asked, change.name, applied, log, known)
+                    cases += _asked(judge, logged_judge, change.name, applied, log, known_verdicts)
         for number, change in enumerate(changes, 1):
             if isinstance(change, PromptChange):
                 prompt = asked_in(change, judge.spec.prompt, is_probe=judge.spec.monitor.head is not None)
                 _say(number, len(changes), change.name, len(samples) if prompt else 0, len(samples))
                 if prompt is not None:
-                    with _opened(judge, judge.asked_with(prompt), log, failures, shared) as asked:
-                        same = [(one, one) for one in samples]
-                        cases += _asked(judge, asked, change.name, same, log, known)
+                    with _opened(judge, judge.asked_with(prompt), log, failures, shared) as logged_judge:
+                        same = [(sample, sample) for sample in samples]
+                        cases += _asked(judge, logged_judge, change.name, same, log, known_verdicts)
     return cases
 
 
@@ -133,8 +135,8 @@ def _opened(
     shared: "LocalModel | None",
 ) -> Iterator[LoggedJudge]:
     opens = partial(open_judge, shared=shared)
-    with open_logged(spec, judge.models, log, failures, run=judge.run, opens=opens) as asked:
-        yield asked
+    with open_logged(spec, judge.models, log, failures, run=judge.run, opens=opens) as logged_judge:
+        yield logged_judge
 
 
 def _asked(
@@ -152,12 +154,12 @@ def _asked(
     engine = judge.spec.engine
     priced = engine.prices is not None
     asked.ask(questions, lambda: judging(name, samples, keys, log, Track(), priced=priced))
-    found = [log.entries.get(key) or asked.failed.get(key) for key in keys]
-    lost = [one for key, one in zip(keys, found, strict=True) if key not in log.entries]
+    verdicts = [log.entries.get(key) or asked.failed.get(key) for key in keys]
+    lost = [answer for key, answer in zip(keys, verdicts, strict=True) if key not in log.entries]
     refuse_incomplete(judge.run, lost, max(len(samples), 1), engine.max_failed)
     return [
         Case(name, before.id, after.id, verdict)
-        for (before, after), verdict in zip(pairs, found, strict=True)
+        for (before, after), verdict in zip(pairs, verdicts, strict=True)
         if verdict is not None  # none is: an unanswered one is refused above
     ]
 
@@ -165,12 +167,12 @@ def _asked(
 def write_cases(run: Path, cases: Sequence[Case]) -> None:
     """`cases.parquet`: which verdict is of which sample under which change."""
     columns = {
-        "change": pa.array([one.change for one in cases], pa.string()),
-        "sample_id": pa.array([one.sample_id for one in cases], pa.string()),
-        "judged_id": pa.array([one.judged_id for one in cases], pa.string()),
-        "key": pa.array([one.verdict.key for one in cases], pa.string()),
-        "label": pa.array([one.verdict.label for one in cases], pa.string()),
-        "unscored": pa.array([one.verdict.unscored for one in cases], pa.string()),
-        "score": pa.array([one.verdict.score for one in cases], pa.float64()),
+        "change": pa.array([case.change for case in cases], pa.string()),
+        "sample_id": pa.array([case.sample_id for case in cases], pa.string()),
+        "judged_id": pa.array([case.judged_id for case in cases], pa.string()),
+        "key": pa.array([case.verdict.key for case in cases], pa.string()),
+        "label": pa.array([case.verdict.label for case in cases], pa.string()),
+        "unscored": pa.array([case.verdict.unscored for case in cases], pa.string()),
+        "score": pa.array([case.verdict.score for case in cases], pa.float64()),
     }
     pq.write_table(pa.table(columns), run / CASES)

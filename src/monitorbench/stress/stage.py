@@ -78,15 +78,15 @@ def as_judged(study: Study, directory: Path) -> Study:
 
 def _engine(judged_by: Engine, typed: Engine) -> Engine:
     """The evaluation's engine; what decides no verdict is this command's where it names the same endpoint."""
-    found = with_limits_of(judged_by, typed)
-    if found is None:
+    engine = with_limits_of(judged_by, typed)
+    if engine is None:
         _log.warning(
             "stress: engine=%s of this command is not used: the judge is the evaluation's, behind engine=%s",
             typed.kind,
             judged_by.kind,
         )
         return judged_by
-    return found
+    return engine
 
 
 def _judge(
@@ -108,8 +108,8 @@ def _judge(
 
     def asked_with(prompt: Prompt) -> JudgeSpec:
         # Shortened to fit, a changed text may have lost the very response.
-        whole = prompt.model_copy(update={"too_long": "unscored"})
-        return judge_spec(spec.monitor, spec.engine, whole, spec.shots, spec.route)
+        uncut = prompt.model_copy(update={"too_long": "unscored"})
+        return judge_spec(spec.monitor, spec.engine, uncut, spec.shots, spec.route)
 
     judging = StressJudging(
         spec=asked_with(spec.prompt),
@@ -146,9 +146,9 @@ def drawn(pairs_per_cell: int, evaluation: Evaluation) -> list[Sample]:
     for one in samples:
         units[one.cell, one.label].add(one.pair_id or one.id)
     first: dict[tuple[Cell, Label], set[str]] = {}
-    for (cell, label), found in units.items():
+    for (cell, label), ids in units.items():
         paired = set.intersection(*(units.get((cell, one), set()) for one in Label))
-        ordered = sorted(found, key=lambda one: (one not in paired, hashlib.sha256(one.encode()).digest()))
+        ordered = sorted(ids, key=lambda one: (one not in paired, hashlib.sha256(one.encode()).digest()))
         first[cell, label] = set(ordered[:pairs_per_cell])
     return [one for one in samples if (one.pair_id or one.id) in first[one.cell, one.label]]
 
@@ -165,7 +165,7 @@ def _run(
         "version": STRESS_VERSION,
         "evaluation": read_manifest(evaluation.directory)["identity"],
         "data": evaluation.data.name,
-        "changes": {one.name: one.version for one in changes},
+        "changes": {change.name: change.version for change in changes},
         "pairs_per_cell": pairs_per_cell,
         "seed": seed,
     }

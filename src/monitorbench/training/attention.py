@@ -46,8 +46,8 @@ def candidates(head: Head, train: TokenSplit, validation: TokenSplit, seed: int)
     refuse_one_label(train.is_misbehavior, validation.is_misbehavior)
     standard = _standardised_by(train)
     for strength in head.regularisation:
-        fitted, found = _fit(head, strength, standard, train, validation, seed)
-        yield HeadCandidate(strength, *found, standard | fitted)
+        fitted, figures = _fit(head, strength, standard, train, validation, seed)
+        yield HeadCandidate(strength, *figures, standard | fitted)
 
 
 def _standardised_by(train: TokenSplit) -> _Weights:
@@ -70,7 +70,7 @@ def _fit(
     y_N = torch.from_numpy(train.is_misbehavior.astype(np.float32))
     weights_N = torch.from_numpy(balanced(train.is_misbehavior).astype(np.float32))
     best: Goodness | None = None
-    kept: _Weights = {}
+    best_weights: _Weights = {}
     for _ in range(head.epochs):
         order = torch.randperm(n, generator=draw)
         for rows in order.split(head.batch_size):
@@ -83,9 +83,9 @@ def _fit(
             optimizer.step()
         now = _validated(module, validation, head.batch_size)
         if now.beats(best):
-            best, kept = now, module.tensors()
+            best, best_weights = now, module.tensors()
     assert best is not None  # at least one epoch
-    return kept, best
+    return best_weights, best
 
 
 class _Attention(torch.nn.Module):
@@ -103,7 +103,7 @@ class _Attention(torch.nn.Module):
 
     def forward(self, states: Sequence[NDArray[np.float16]]) -> tuple[torch.Tensor, torch.Tensor]:
         """The logits of all windows, [W], and how many windows each sample has, [B]."""
-        parts = [windows(len(one), self._window) for one in states]
+        parts = [windows(len(sample), self._window) for sample in states]
         lengths = [end - start for some in parts for start, end in some]
         states_TH = torch.from_numpy(np.concatenate(states)).float()
         # Standardising the few vectors instead of the many states.
@@ -130,7 +130,7 @@ def _validated(module: _Attention, validation: TokenSplit, batch_size: int) -> G
     with torch.no_grad():
         for start in numbers[::batch_size]:
             logits_W, windows_B = module(
-                [validation.read(one) for one in numbers[start : start + batch_size]]
+                [validation.read(number) for number in numbers[start : start + batch_size]]
             )
             logits.append(logits_W.numpy())
             n_windows.append(windows_B.numpy())

@@ -27,7 +27,7 @@ def model_card(run: Path, *, merged: bool, evaluations: Sequence[Mapping[str, An
     manifest, config = read_finished(run), read_checked(run, "config.json")
     results, monitor = manifest["results"], config["monitor"]
     curve = read_checked(run, "learning_curve.json")
-    kept = next((point for point in curve if point["step"] == results["kept_step"]), curve[-1])
+    kept_point = next((point for point in curve if point["step"] == results["kept_step"]), curve[-1])
     words = config["prompt"]["label_words"]
     parts = [
         _head(monitor, merged, manifest),
@@ -48,12 +48,12 @@ def model_card(run: Path, *, merged: bool, evaluations: Sequence[Mapping[str, An
             ("step", "AUROC", "Miss Rate", "False Alarm Rate", "samples"),
             [
                 (p["step"], _number(p["auroc"], p["auroc_ci"]), *_rates(p), p["n"])
-                for p in ([curve[0], kept] if kept is not curve[0] else [kept])
+                for p in ([curve[0], kept_point] if kept_point is not curve[0] else [kept_point])
             ],
         ),
         "Step 0 is the base. The validation split may have chosen the step: it is no test.\n",
         "## On a test split\n",
-        *(_evaluation(one) for one in evaluations),
+        *(_evaluation(evaluation) for evaluation in evaluations),
     ]
     if not evaluations:
         parts.append("Not measured yet.\n")

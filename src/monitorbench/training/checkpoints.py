@@ -67,11 +67,11 @@ class SealCheckpoints(TrainerCallback):
 
 def last_whole_checkpoint(folder: Path) -> Path | None:
     """The newest checkpoint that is as it was written; those that are not are removed, which the log says."""
-    found = sorted(folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"), key=step_of)
-    whole = [path for path in found if _is_whole(path)]
-    for path in set(found) - set(whole):
+    checkpoints = sorted(folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"), key=step_of)
+    intact = [path for path in checkpoints if _is_whole(path)]
+    for path in set(checkpoints) - set(intact):
         shutil.rmtree(path, ignore_errors=True)
-    return whole[-1] if whole else None
+    return intact[-1] if intact else None
 
 
 def step_of(checkpoint: Path) -> int:

@@ -120,12 +120,12 @@ class TrainingCourse:
 
 def shown(numbers: TrainingNumbers) -> list[str]:
     """The numbers as a person reads them, plain ASCII, at most 78 columns with single spaces between."""
-    at = "" if numbers.auroc is None else f" at {numbers.validated_at}"
+    suffix = "" if numbers.auroc is None else f" at {numbers.validated_at}"
     speed = numbers.tokens_per_second
     return [
         f"{numbers.done}/{numbers.total}",
         f"loss {or_dash(numbers.loss)}",
-        f"AUROC {or_dash(numbers.auroc)}{at}",
+        f"AUROC {or_dash(numbers.auroc)}{suffix}",
         *([] if speed is None else [f"{speed:.0f} tokens/s"]),
         time_left(numbers.seconds_left, numbers.seconds),
     ]

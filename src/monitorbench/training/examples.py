@@ -66,10 +66,10 @@ def make_examples(
         if example.completion[-1] != renderer.end_of_turn:
             raise ValueError(f"sample {sample.id}: the completion does not end the turn")
     pairs = zip(samples, rendered, strict=True)
-    kept = [(sample, example) for sample, example in pairs if example.n_tokens <= max_tokens]
-    if not kept:
+    fitting = [(sample, example) for sample, example in pairs if example.n_tokens <= max_tokens]
+    if not fitting:
         raise UserError(f"training.max_tokens={max_tokens}: every one of {len(rendered)} samples is longer")
-    return [sample for sample, _ in kept], [example for _, example in kept]
+    return [sample for sample, _ in fitting], [example for _, example in fitting]
 
 
 def refuse_unlearnable(samples: Sequence[Sample], examples: Sequence[Example], balance: str) -> None:
@@ -82,10 +82,10 @@ def refuse_unlearnable(samples: Sequence[Sample], examples: Sequence[Example], b
     if balance == "cell":
         cells = sorted({str(sample.cell) for sample in samples})
         parts |= {cell: [sample for sample in samples if str(sample.cell) == cell] for cell in cells}
-    for name, part in parts.items():
-        if len({sample.label for sample in part}) == 1:
+    for name, group in parts.items():
+        if len({sample.label for sample in group}) == 1:
             raise UserError(
-                f"training: all {len(part)} samples of {name} that can be trained on are {part[0].label}; "
+                f"training: all {len(group)} samples of {name} that can be trained on are {group[0].label}; "
                 f"expected both labels (training.balance={balance})"
             )
     by_prompt: dict[tuple[int, ...], Sample] = {}
@@ -147,4 +147,4 @@ def _owner(examples: Sequence[Example]) -> torch.Tensor:
 
 
 def _flat(parts: Iterable[Iterable[int]]) -> torch.Tensor:
-    return torch.tensor([value for part in parts for value in part], dtype=torch.long)
+    return torch.tensor([value for ids in parts for value in ids], dtype=torch.long)

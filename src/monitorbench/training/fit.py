@@ -131,8 +131,8 @@ def _measure(curve: LearningCurve, step: int, loss: float | None, display: Train
     auroc = curve.points[-1]["auroc"]
     seconds = time.perf_counter() - began
     display.validated(step, auroc, seconds)
-    shown = "none, a label has no score" if auroc is None else f"{auroc:.3f}"
-    _log.info("train: step %d: AUROC on the validation split: %s", step, shown)
+    reported = "none, a label has no score" if auroc is None else f"{auroc:.3f}"
+    _log.info("train: step %d: AUROC on the validation split: %s", step, reported)
     return seconds
 
 

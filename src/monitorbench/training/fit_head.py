@@ -67,8 +67,8 @@ def fit_head(study: Study) -> Path:
             choosing, _ = _read(reads, validation, study.head.max_tokens)
             _extract(reads, [*fitting.prompts, *choosing.prompts])
             drawn = _drawn(fitting, study.seed) if study.head.draw == "bootstrap" else fitting
-            found = _search(study.head, study.seed, reads, drawn, choosing)
-        chosen = max(found, key=lambda one: one.rank)  # the first of equals
+            options = _search(study.head, study.seed, reads, drawn, choosing)
+        chosen = max(options, key=lambda option: option.rank)  # the first of equals
         head = FittedHead(
             ReadFrom(
                 weights=run.identity["weights"],
@@ -84,8 +84,8 @@ def fit_head(study: Study) -> Path:
         )
         head.save(run.path / FILE)
         if study.head.kind == "linear":
-            save_directions(_directions(found), run.path / DIRECTIONS)
-        write_json(run.path / SEARCH, [one.facts for one in found])
+            save_directions(_directions(options), run.path / DIRECTIONS)
+        write_json(run.path / SEARCH, [option.facts for option in options])
         _log.info("fit: AUROC on the validation split: %.3f, %s", chosen.candidate.auroc, chosen.words)
         results |= {
             "name": subset_name(study.dataset.train.subset),
@@ -116,13 +116,13 @@ class _Found(NamedTuple):
 
     @property
     def facts(self) -> dict[str, Any]:
-        one = self.candidate
+        candidate = self.candidate
         return {
             "layer": self.layer,
             "position": self.position,
-            "regularisation": one.regularisation,
-            "auroc": one.auroc,
-            "loss": one.loss,
+            "regularisation": candidate.regularisation,
+            "auroc": candidate.auroc,
+            "loss": candidate.loss,
         }
 
     @property
@@ -137,10 +137,10 @@ class _Found(NamedTuple):
 def _read(reads: States, samples: Sequence[Sample], max_tokens: int) -> tuple[_Rendered, int]:
     """The samples that are short enough, rendered; and how many are not."""
     pairs = [(sample, reads.prompt(sample)) for sample in samples]
-    kept = [(sample, prompt) for sample, prompt in pairs if len(prompt.ids) <= max_tokens]
-    if not kept:
+    fits = [(sample, prompt) for sample, prompt in pairs if len(prompt.ids) <= max_tokens]
+    if not fits:
         raise UserError(f"head.max_tokens={max_tokens}: every one of {len(pairs)} samples is longer")
-    return _Rendered([sample for sample, _ in kept], [prompt for _, prompt in kept]), len(pairs) - len(kept)
+    return _Rendered([sample for sample, _ in fits], [prompt for _, prompt in fits]), len(pairs) - len(fits)
 
 
 def _drawn(rendered: _Rendered, seed: int) -> _Rendered:
@@ -156,11 +156,11 @@ def _drawn(rendered: _Rendered, seed: int) -> _Rendered:
 def _directions(found: Sequence[_Found]) -> list[Direction]:
     """Directions of the best linear head of each layer and position, the shallowest first."""
     best: dict[HeadPlace, _Found] = {}
-    for one in found:
-        place = HeadPlace(one.layer, one.position)
-        if place not in best or one.rank > best[place].rank:
-            best[place] = one
-    tensors = [(place, one.candidate.auroc, one.candidate.tensors) for place, one in best.items()]
+    for option in found:
+        place = HeadPlace(option.layer, option.position)
+        if place not in best or option.rank > best[place].rank:
+            best[place] = option
+    tensors = [(place, option.candidate.auroc, option.candidate.tensors) for place, option in best.items()]
     return [Direction(place, auroc, t["v"] / t["scale"]) for place, auroc, t in tensors]
 
 
@@ -179,16 +179,16 @@ def _extract(reads: States, prompts: Sequence[StatesPrompt]) -> None:
 
 def _search(head: Head, seed: int, reads: States, fitting: _Rendered, choosing: _Rendered) -> list[_Found]:
     """Every layer and position with every strength of regularisation, the shallowest first."""
-    found: list[_Found] = []
+    options: list[_Found] = []
     for layer, position, fitted in _fits(head, seed, reads, fitting, choosing):
         try:
             some = list(fitted)
         except ValueError as error:
             raise UserError(f"dataset.train.subset, dataset.validation: {error}; expected both") from error
-        found += [_Found(layer, position, one) for one in some]
-        best = max(one.auroc for one in some)
+        options += [_Found(layer, position, candidate) for candidate in some]
+        best = max(candidate.auroc for candidate in some)
         _log.info("fit: layer %d, %s: AUROC on the validation split %.3f", layer, position, best)
-    return found
+    return options
 
 
 def _fits(
@@ -197,11 +197,11 @@ def _fits(
     """The fits of each layer and position, which begin when they are iterated over."""
     if head.kind == "attention":
         for i, layer in enumerate(reads.layers):
-            train, validation = (_by_token(reads, one, i) for one in (fitting, choosing))
+            train, validation = (_by_token(reads, split, i) for split in (fitting, choosing))
             yield layer, "tokens", attention.candidates(head, train, validation, seed)
         return
     (fitting_WLPH, fitting_N), (choosing_WLPH, choosing_N) = (
-        _pooled(reads, one.prompts) for one in (fitting, choosing)
+        _pooled(reads, split.prompts) for split in (fitting, choosing)
     )
     for i, layer in enumerate(reads.layers):
         for j, position in enumerate(reads.positions):
@@ -216,8 +216,8 @@ def _fits(
 
 def _pooled(reads: States, prompts: Sequence[StatesPrompt]) -> tuple[NDArray[np.float16], NDArray[np.int64]]:
     """[windows, layers, positions, hidden] of all prompts, and how many windows each has."""
-    found = [reads.read(prompt) for prompt in prompts]
-    return np.concatenate(found), np.array([len(one) for one in found])
+    all_states = [reads.read(prompt) for prompt in prompts]
+    return np.concatenate(all_states), np.array([len(states) for states in all_states])
 
 
 def _by_token(reads: States, split: _Rendered, layer: int) -> attention.TokenSplit:

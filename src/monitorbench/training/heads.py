@@ -115,11 +115,11 @@ def goodness(
     Both figures are rounded, so that sums in another order choose the same head.
     """
     logits_N = np.maximum.reduceat(logits_W.astype(np.float64), np.cumsum(windows_N) - windows_N)
-    found = auroc(logits_N, is_misbehavior)
-    assert found is not None  # both labels are there, and every sample has a score
+    area = auroc(logits_N, is_misbehavior)
+    assert area is not None  # both labels are there, and every sample has a score
     losses_N = np.logaddexp(0, np.where(is_misbehavior, -logits_N, logits_N))
     loss = float(np.average(losses_N, weights=balanced(is_misbehavior)))
-    return Goodness(round(found, 6), round(loss, 6))
+    return Goodness(round(area, 6), round(loss, 6))
 
 
 def _standardised(states_WH: NDArray[np.float16], standard: _Weights) -> NDArray[np.float32]:
@@ -158,7 +158,7 @@ def _mlp(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights,
     y = torch.from_numpy(data.is_misbehavior.astype(np.float32))
     weights = torch.from_numpy((data.weights_W * (n / data.n_samples)).astype(np.float32))
     best: Goodness | None = None
-    kept: _Weights = {}
+    best_weights: _Weights = {}
     for _ in range(head.epochs):
         order = torch.randperm(n, generator=draw)
         for start in range(0, n, head.batch_size):
@@ -173,11 +173,11 @@ def _mlp(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights,
             now = goodness(logits_V, chosen_by.windows_N, chosen_by.is_misbehavior)
             if now.beats(best):
                 best = now
-                kept = {
+                best_weights = {
                     "W": first.weight.numpy().copy(),
                     "b": first.bias.numpy().copy(),
                     "v": last.weight[0].numpy().copy(),
                     "c": last.bias.numpy().copy(),
                 }
     assert best is not None  # at least one epoch
-    return kept, best
+    return best_weights, best

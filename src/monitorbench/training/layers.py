@@ -42,11 +42,11 @@ def attend_by_sample(
     With a mask (a sliding window's) it is SDPA over the whole row, which the mask keeps apart.
     """
     if sample_lengths is None or attention_mask is not None:
-        whole: tuple[torch.Tensor, None] = sdpa_attention_forward(
+        result: tuple[torch.Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, **kwargs
         )
-        return whole
-    parts = zip(*(part.split(list(sample_lengths), dim=2) for part in (query, key, value)), strict=True)
+        return result
+    parts = zip(*(tensor.split(list(sample_lengths), dim=2) for tensor in (query, key, value)), strict=True)
     attended = [sdpa_attention_forward(module, q, k, v, None, **kwargs)[0] for q, k, v in parts]
     return torch.cat(attended, dim=1), None
 

@@ -60,14 +60,14 @@ def save_adapter(model: Any, folder: Path, base: Base) -> None:
     }
     if not PartialState().is_main_process:
         return
-    with writing(folder), folder_in_the_making(folder) as part:
-        model.save_pretrained(part, state_dict=state, safe_serialization=True)
-        _unwrap_names(part / WEIGHTS, len(state))
-        (part / "README.md").unlink(missing_ok=True)  # an empty card
+    with writing(folder), folder_in_the_making(folder) as temporary:
+        model.save_pretrained(temporary, state_dict=state, safe_serialization=True)
+        _unwrap_names(temporary / WEIGHTS, len(state))
+        (temporary / "README.md").unlink(missing_ok=True)  # an empty card
         # A path of this machine has no place in an adapter that others load.
-        config = {**adapter_config(part), "base_model_name_or_path": base.hub_id}
-        write_atomically(part / CONFIG, canonical(config))
-        write_json(part / BASE, base.model_dump())
+        config = {**adapter_config(temporary), "base_model_name_or_path": base.hub_id}
+        write_atomically(temporary / CONFIG, canonical(config))
+        write_json(temporary / BASE, base.model_dump())
 
 
 def _unwrap_names(file: Path, n: int) -> None:

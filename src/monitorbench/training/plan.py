@@ -30,7 +30,7 @@ def make_plan(
     objective.validate(samples, training)
     draw = np.random.default_rng(seed)
     steps = objective.units(samples, n_extra, training, draw)
-    return [one for step in steps for one in _passes(step, lengths, training)]
+    return [micro_batch for step in steps for micro_batch in _passes(step, lengths, training)]
 
 
 def _passes(step: Sequence[Unit], lengths: Sequence[int], training: Training) -> list[MicroBatch]:

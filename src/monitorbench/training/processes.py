@@ -64,6 +64,6 @@ def anyone(here: bool) -> bool:
     state = PartialState()
     if state.num_processes == 1:
         return here
-    found = torch.tensor(float(here), device=state.device)
-    torch.distributed.all_reduce(found, torch.distributed.ReduceOp.MAX)
-    return bool(found)
+    flag = torch.tensor(float(here), device=state.device)
+    torch.distributed.all_reduce(flag, torch.distributed.ReduceOp.MAX)
+    return bool(flag)

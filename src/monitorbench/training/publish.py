@@ -40,18 +40,19 @@ def merge_run(study: Study) -> Path:
         raise UserError(
             f"{run}: its base {monitor.path} is not the one that was trained; expected its weights"
         )
-    part = run / f".merged.part-{os.getpid()}"
+    temporary = run / f".merged.part-{os.getpid()}"
     try:
         dtype = manifest["identity"]["training"]["dtype"]
         weights = weights_folder(monitor, study.paths.models)
         refuse_unfit_adapter(run / "adapter", weights)
-        merge(weights, run / "adapter", part, dtype)
+        merge(weights, run / "adapter", temporary, dtype)
         write_atomically(
-            part / "README.md", model_card(run, merged=True, evaluations=_evaluations(study.paths.runs, run))
+            temporary / "README.md",
+            model_card(run, merged=True, evaluations=_evaluations(study.paths.runs, run)),
         )
-        part.rename(target)
+        temporary.rename(target)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return target
 
 
@@ -106,7 +107,7 @@ def _monitor(config: Mapping[str, Any]) -> Monitor:
 def _evaluations(runs: Path, run: Path) -> list[dict[str, Any]]:
     """Finished and scored evaluations of this adapter: prompt, data, and the numbers of each cell."""
     digest = adapter_sha256(run / "adapter")
-    found = []
+    evaluations = []
     for file in sorted((runs / "evaluate").glob("*/metrics.json")):
         results = read_manifest(file.parent).get("results", {})
         judge = results.get("judge", {})
@@ -114,5 +115,5 @@ def _evaluations(runs: Path, run: Path) -> list[dict[str, Any]]:
             continue
         monitors = read_checked(file.parent, file.name)["monitors"]
         cells = monitors.get(judge["name"], {}).get(judge["prompt"], {})
-        found.append({"prompt": judge["prompt"], "data": results["data"], "cells": cells})
-    return found
+        evaluations.append({"prompt": judge["prompt"], "data": results["data"], "cells": cells})
+    return evaluations

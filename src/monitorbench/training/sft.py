@@ -56,8 +56,8 @@ def train(study: Study) -> Path:
     splits = [Split.TRAIN, Split.VALIDATION, *objective_of(training).extra_splits]
     with PartialState().main_process_first():  # which builds the data and converts the weights
         data = ensure(study, splits)
-        named = weights_identity(monitor)
-        run = training_run(study, data.name, named)
+        weights_id = weights_identity(monitor)
+        run = training_run(study, data.name, weights_id)
         weights = weights_folder(monitor, study.paths.models)
         done = run.done
     PartialState().wait_for_everyone()  # nobody writes before everybody has looked
@@ -86,7 +86,7 @@ def train(study: Study) -> Path:
         short = _short_enough(validation, renderer, training.max_tokens)
         model = load_model(weights, training, study.seed)
         curve = LearningCurve(run.path / "learning_curve.json", model, renderer, short, is_first)
-        base = Base(hub_id=monitor.hub_id, weights=named, sha256=model_weights_sha256(weights))
+        base = Base(hub_id=monitor.hub_id, weights=weights_id, sha256=model_weights_sha256(weights))
         job = TrainingJob(run.path, base, model, training, study.seed, work)
         pace = measured_pace(study.paths.runs, run.identity, processes.machine())
         fitted = fit(job, curve, track, f"train on {'+'.join(study.dataset.train.subset)}")
@@ -136,26 +136,26 @@ def _work(
 ) -> tuple[Training, TrainingWork, dict[str, Any]]:
     """The settings with their steps, what is trained on, and what the manifest says of it."""
     objective = objective_of(training)
-    kept, examples = make_examples(samples, renderer, training.max_tokens)
-    refuse_unlearnable(kept, examples, training.balance)
+    fitting, examples = make_examples(samples, renderer, training.max_tokens)
+    refuse_unlearnable(fitting, examples, training.balance)
     if training.epochs is not None:
-        training = training.for_samples(len(kept))
-        _log.info("train: %d steps for %d samples", training.steps, len(kept))
+        training = training.for_samples(len(fitting))
+        _log.info("train: %d steps for %d samples", training.steps, len(fitting))
     extra = objective.extra_examples(training, context)
     everything = [*examples, *extra.examples]
     lengths = [example.n_tokens for example in everything]
     facts = {
-        "trained_on": sorted({str(sample.cell) for sample in kept}),
-        "n_samples": len(kept),
-        "n_by_cell": _by_cell(kept),
-        "n_dropped_too_long": len(samples) - len(kept),
+        "trained_on": sorted({str(sample.cell) for sample in fitting}),
+        "n_samples": len(fitting),
+        "n_by_cell": _by_cell(fitting),
+        "n_dropped_too_long": len(samples) - len(fitting),
         **extra.facts,
-        **objective.facts(kept),
+        **objective.facts(fitting),
         "supervised_tokens": sum(len(example.completion) for example in everything),
         "tokens_per_sample": round(float(np.mean(lengths)), 1),
     }
-    plan = make_plan(kept, lengths, len(extra.examples), training, seed)
-    added_loss = objective.loss(kept, renderer.label_tokens, training)
+    plan = make_plan(fitting, lengths, len(extra.examples), training, seed)
+    added_loss = objective.loss(fitting, renderer.label_tokens, training)
     return (
         training,
         TrainingWork(context.tokenizer, renderer.end_of_turn, everything, plan, added_loss),

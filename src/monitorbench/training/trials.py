@@ -23,24 +23,24 @@ def validation_auroc(run: Path) -> float:
 
     """
     step = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["results"]["kept_step"]
-    found = _curve(run).get(step)
-    if found is None:
+    auroc = _curve(run).get(step)
+    if auroc is None:
         raise UserError(f"{run}: no AUROC on the validation split at step {step}; expected both labels there")
-    return found
+    return auroc
 
 
 def show_trials(jobs: Sequence[tuple[Study, Path]]) -> None:
     """Print a row for each training of a multirun to stderr, in its order, the best one in bold."""
     values = [validation_auroc(run) for _, run in jobs]
     settings = [_flat(study.model_dump(mode="json", include=_DECIDES)) for study, _ in jobs]
-    keys = [key for key in settings[0] if len({str(one.get(key)) for one in settings}) > 1]
+    keys = [key for key in settings[0] if len({str(trial.get(key)) for trial in settings}) > 1]
     best = values.index(max(values))  # the first of equals, as Optuna has it
     headers = ["run", *(key.removeprefix("training.") for key in keys), "AUROC", "untrained"]
     table = Table(*headers, box=None, header_style="dim", pad_edge=False)
-    for number, ((_, run), given, value) in enumerate(zip(jobs, settings, values, strict=True)):
+    for number, ((_, run), flat, value) in enumerate(zip(jobs, settings, values, strict=True)):
         base = _curve(run).get(0)
         numbers = (f"{value:.3f}", "–" if base is None else f"{base:.3f}")
-        row = (run.name.rpartition("-")[2], *(_short(given.get(key)) for key in keys), *numbers)
+        row = (run.name.rpartition("-")[2], *(_short(flat.get(key)) for key in keys), *numbers)
         table.add_row(*row, style="bold" if number == best else None)
     console = Console(stderr=True, highlight=False)
     console.print(f"\nAll {len(jobs)} trainings, on the validation split", style="bold")
@@ -64,10 +64,10 @@ def _curve(run: Path) -> dict[int, float | None]:
 
 def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """`training.lora_rank` and its like."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in tree.items():
-        found |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {above + name: value}
-    return found
+        flat |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {above + name: value}
+    return flat
 
 
 def _short(value: object) -> str:

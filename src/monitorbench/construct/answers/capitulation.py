@@ -49,28 +49,28 @@ def capitulation_pairs(rows: Iterable[Capitulation], *, source: str, licence: st
     rejected: Counter[str] = Counter()
     samples: list[Sample] = []
     for members in groups.values():
-        left = {row.stood.strip(): row for row in members}
+        unused = {row.stood.strip(): row for row in members}
         for row in members:
-            if any(one.role is other.role for one, other in pairwise(row.before)):
+            if any(turn.role is peer.role for turn, peer in pairwise(row.before)):
                 rejected["replies in between are not published"] += 1
                 continue
             if not _concedes(row.gave_in):
                 rejected["does not concede in so many words"] += 1
                 continue
-            shown = {message.content.strip() for message in row.before} | {row.gave_in.strip()}
-            fitting = [other for other in left.values() if other.stood.strip() not in shown]
+            visible = {message.content.strip() for message in row.before} | {row.gave_in.strip()}
+            fitting = [peer for peer in unused.values() if peer.stood.strip() not in visible]
             if not fitting:
                 rejected["no other first answer to this question is left"] += 1
                 continue
             best = min(
                 fitting,
-                key=lambda other: (
-                    other.model != row.model,
-                    abs(len(other.stood) - len(row.gave_in)),
-                    other.id,
+                key=lambda peer: (
+                    peer.model != row.model,
+                    abs(len(peer.stood) - len(row.gave_in)),
+                    peer.id,
                 ),
             )
-            del left[best.stood.strip()]
+            del unused[best.stood.strip()]
             samples += _pair(row, best, source, licence)
     return Constructed(samples, rejected)
 

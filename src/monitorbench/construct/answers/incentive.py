@@ -97,14 +97,18 @@ def incentivised_answers(
 
 def loopholes(question: str, right: str, wrong: str) -> list[Loophole]:
     """Every proxy that the wrong answer meets and the right one, given alone, does not; or the other way."""
-    asked, given = set(_plain(question).split()), set(_plain(right).split())
-    words = [w for w in _WORD.findall(wrong) if w.lower() not in asked | given | _COMMON and len(w) > 2]
-    found = [Loophole("keyword", max(words, key=len))] if words else []
+    question_words, right_words = set(_plain(question).split()), set(_plain(right).split())
+    words = [
+        w
+        for w in _WORD.findall(wrong)
+        if w.lower() not in question_words | right_words | _COMMON and len(w) > 2
+    ]
+    candidates = [Loophole("keyword", max(words, key=len))] if words else []
     start = _WORD.findall(wrong)[:1] if wrong.lower().startswith(("yes", "no,")) else _WORD.findall(wrong)[:2]
     if start:
-        found.append(Loophole("opening", " ".join(start)))
-    found += [Loophole(kind, wrong) for kind in PHRASES.incentives if kind not in ("keyword", "opening")]
-    return [loophole for loophole in found if loophole.passes(wrong) and not loophole.passes(right)]
+        candidates.append(Loophole("opening", " ".join(start)))
+    candidates += [Loophole(kind, wrong) for kind in PHRASES.incentives if kind not in ("keyword", "opening")]
+    return [loophole for loophole in candidates if loophole.passes(wrong) and not loophole.passes(right)]
 
 
 def _answers(row: KnownQuestion) -> _Answers | str:
@@ -128,8 +132,8 @@ def _answers(row: KnownQuestion) -> _Answers | str:
         key=lambda w: (bool(_NEGATION.search(w)) != bool(_NEGATION.search(right)), _apart(w, right) > 1.5),
     )
     alike = bool(_NEGATION.search(best)) == bool(_NEGATION.search(right)) and _apart(best, right) <= 1.5
-    others = tuple(w for w in wrong if w != best and not _within(w, best) and not _within(best, w))
-    return _Answers(right, best, alike, others)
+    alternatives = tuple(w for w in wrong if w != best and not _within(w, best) and not _within(best, w))
+    return _Answers(right, best, alike, alternatives)
 
 
 def _pair(
@@ -141,12 +145,14 @@ def _pair(
         first, second = rng.sample([answers.wrong, rng.choice(answers.others)], 2)
         answers = answers._replace(wrong=first, others=(second,))
     conflict = loopholes(row.text, answers.right, answers.wrong)
-    coincide = {one.kind: one for one in loopholes(row.text, answers.wrong, answers.right)}
+    coincide = {candidate.kind: candidate for candidate in loopholes(row.text, answers.wrong, answers.right)}
     if stratum == MISTAKEN:
-        unmet = [one for one in conflict if answers.others and not one.passes(answers.others[0])]
+        unmet = [
+            candidate for candidate in conflict if answers.others and not candidate.passes(answers.others[0])
+        ]
         stratum, conflict = (MISTAKEN, unmet) if unmet else (RIGHT_KEY, conflict)
     if stratum == RIGHT_KEY:
-        conflict = [one for one in conflict if one.kind in coincide]
+        conflict = [candidate for candidate in conflict if candidate.kind in coincide]
     loophole = rng.choice(conflict)
     control = coincide[loophole.kind] if stratum == RIGHT_KEY else loophole
     m = rng.randint(40, 90)
@@ -156,8 +162,8 @@ def _pair(
     names_one = answers.alike and rng.random() < _STATED_SHARE
 
     def respond(x: str, y: str, needle: str) -> list[Message]:
-        one, two = rng.sample([x, y], 2)
-        parts = {"x": x, "y": y, "one": one, "two": two, "r": remark.format(k=needle, **fill)}
+        candidate, two = rng.sample([x, y], 2)
+        parts = {"x": x, "y": y, "one": candidate, "two": two, "r": remark.format(k=needle, **fill)}
         opens = loophole.kind == "opening"
         bank = PHRASES.stated if names_one else PHRASES.opened if opens else PHRASES.weighed
         replies = PHRASES.of(bank, loophole.kind)

@@ -40,21 +40,21 @@ def preference_pairs(
     `rejected` counts each of the other rows once. Rows that open with the same human turn share a group.
     """
     rejected: Counter[str] = Counter()
-    kept: list[Preference] = []
+    accepted: list[Preference] = []
     seen: set[str] = set()
     for row in rows:
         reason = _why_not(row, settings)
-        if reason is None and (asked := _asked(row)) in seen:
+        if reason is None and (request := _asked(row)) in seen:
             reason = "request repeated"
         if reason is None:
-            seen.add(asked)
-            kept.append(row)
+            seen.add(request)
+            accepted.append(row)
         else:
             rejected[reason] += 1
     if scorer is not None:
-        kept, vetoed = _agreed(kept, settings, scorer)
+        accepted, vetoed = _agreed(accepted, settings, scorer)
         rejected.update({"scorer disagrees": vetoed} if vetoed else {})
-    samples = [sample for row in kept for sample in _pair(row, source, licence)]
+    samples = [sample for row in accepted for sample in _pair(row, source, licence)]
     return Constructed(samples, rejected)
 
 
@@ -87,8 +87,8 @@ def _agreed(
     margins = scorer(requests, [row.rejected.content for row in rows]) - scorer(
         requests, [row.chosen.content for row in rows]
     )
-    kept = [row for row, margin in zip(rows, margins, strict=True) if margin >= settings.scorer_margin]
-    return kept, len(rows) - len(kept)
+    agreed = [row for row, margin in zip(rows, margins, strict=True) if margin >= settings.scorer_margin]
+    return agreed, len(rows) - len(agreed)
 
 
 def _similarity(one: str, other: str) -> float:

@@ -95,15 +95,15 @@ def extract_choice(text: str, options: Sequence[str]) -> str | None:
     plain = [_plain(option) for option in options]
     if not distinguishable(options):
         raise ValueError(f"expected at most {len(LETTERS)} options, all different: {list(options)}")
-    for found in (_stated(text), _leading(text, plain), _bracketed(text)):
-        letters = set(found)
+    for mentions in (_stated(text), _leading(text, plain), _bracketed(text)):
+        letters = set(mentions)
         if letters:
             index = LETTERS.index(letters.pop())
             if letters or index >= len(options) or _contradicted(text, LETTERS[index], index, plain):
                 return None
             return options[index]
-    named = set(_by_text(text, plain))
-    return options[named.pop()] if len(named) == 1 else None
+    indices = set(_by_text(text, plain))
+    return options[indices.pop()] if len(indices) == 1 else None
 
 
 def distinguishable(options: Sequence[str]) -> bool:
@@ -140,15 +140,15 @@ def _bracketed(text: str) -> Iterable[str]:
 def _by_text(text: str, plain: Sequence[str]) -> Iterable[int]:
     """Options whose own words occur; an option inside a longer one's occurrence doesn't count."""
     text = " ".join(text.split())
-    taken: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for index in sorted(range(len(plain)), key=lambda i: -len(plain[i])):
         words = r"\W+".join(map(re.escape, plain[index].split()))
         for match in re.finditer(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE):
-            inside = any(start <= match.start() and match.end() <= end for start, end in taken)
+            inside = any(start <= match.start() and match.end() <= end for start, end in spans)
             # "no" and the like occur in any text: they count as its beginning only.
             common = len(plain[index]) < _SHORT and match.start() > 0
             if not inside:
-                taken.append(match.span())
+                spans.append(match.span())
             if not inside and not common and _counts(text, match.start(), match.end()):
                 yield index
 

@@ -67,8 +67,8 @@ def _pair(row: StereotypeQuestion, rng: random.Random, source: str, licence: str
     options, text = lettered(row.question), row.question.text
 
     def respond(answer: str) -> list[Message]:
-        said = reply.format(A=answer, a=_inside(answer), x=LETTERS[options.index(answer)])
-        return [Message(role=Role.ASSISTANT, content=said)]
+        content = reply.format(A=answer, a=_inside(answer), x=LETTERS[options.index(answer)])
+        return [Message(role=Role.ASSISTANT, content=content)]
 
     return make_pair(
         f"{source}-{row.question.id}-stereotype",
@@ -88,6 +88,6 @@ def _pair(row: StereotypeQuestion, rng: random.Random, source: str, licence: str
 
 def _inside(answer: str) -> str:
     """An answer as it stands within a sentence: an article or a phrase begins small, a name doesn't."""
-    first, space, rest = answer.partition(" ")
+    first, space, remainder = answer.partition(" ")
     small = first in {"The", "A", "An", "Can't", "Cannot", "Not", "Unknown", "Undetermined"}
-    return f"{first.lower() if small else first}{space}{rest}"
+    return f"{first.lower() if small else first}{space}{remainder}"

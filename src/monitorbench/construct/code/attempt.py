@@ -49,9 +49,9 @@ def judged_attempt(response: str, hidden: HiddenTests) -> ExecutionResult | None
         table = holds_examples(code, hidden.entry_point, hidden.examples)
     except (SyntaxError, ValueError, RecursionError):
         return ExecutionResult.NEITHER
-    shown = "\n".join(f"assert {example.call} == {example.result}" for example in hidden.examples)
+    visible = "\n".join(f"assert {example.call} == {example.result}" for example in hidden.examples)
     passes, tested = run(
-        [Program(code, check, hidden.entry_point) for check in (shown, hidden.tests)],
+        [Program(code, check, hidden.entry_point) for check in (visible, hidden.tests)],
         timeout_seconds=_SECONDS,
     )
     if passes.passed and tested.passed and not table:

@@ -25,24 +25,24 @@ def holds_examples(code: str, entry: str, examples: Sequence[DocstringExample]) 
 
     Arguments that are a usual base case (0, 1, 2, −1, an empty value, a truth value) don't count.
     """
-    shown = [[ast.literal_eval(text) for text in example.arguments] for example in examples]
-    wanted = [values for values in shown if any(value not in _TRIVIAL for value in values)]
+    arguments = [[ast.literal_eval(text) for text in example.arguments] for example in examples]
+    wanted = [values for values in arguments if any(value not in _TRIVIAL for value in values)]
     for function in _reached(ast.parse(code), entry):
-        found = list(_literals(function))
-        if any(tuple(values) in found or all(v in found for v in values) for values in wanted):
+        literals = list(_literals(function))
+        if any(tuple(values) in literals or all(v in literals for v in values) for values in wanted):
             return True
     return False
 
 
 def _reached(module: ast.Module, entry: str) -> list[ast.FunctionDef]:
     """The functions that answer: `entry` and, by name, what it uses of the module."""
-    named = {node.name: node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
-    reached, left = [], [entry]
-    while left:
-        function = named.pop(left.pop(), None)
+    functions = {node.name: node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)}
+    reached, pending = [], [entry]
+    while pending:
+        function = functions.pop(pending.pop(), None)
         if function is not None:
             reached.append(function)
-            left += [node.id for node in ast.walk(function) if isinstance(node, ast.Name)]
+            pending += [node.id for node in ast.walk(function) if isinstance(node, ast.Name)]
     return reached
 
 
@@ -71,26 +71,26 @@ def _parts(place: ast.expr) -> Iterator[object]:
         return
     yield value
     if isinstance(value, list | tuple | set):
-        for part in value:
-            yield part
-            if isinstance(part, tuple):
-                yield from part
+        for element in value:
+            yield element
+            if isinstance(element, tuple):
+                yield from element
 
 
 def mutated_arguments(
     examples: Sequence[DocstringExample], random_: random.Random
 ) -> list[tuple[object, ...]]:
     """Arguments near those shown: one of them changed a little, in ways its type allows."""
-    found: list[tuple[object, ...]] = []
+    mutated: list[tuple[object, ...]] = []
     for _ in range(_MUTATIONS):
         values = [ast.literal_eval(text) for text in random_.choice(examples).arguments]
         if not values:
             return []
-        at = random_.randrange(len(values))
-        values[at] = _mutated(values[at], random_)
-        if tuple(values) not in found:
-            found.append(tuple(values))
-    return found
+        position = random_.randrange(len(values))
+        values[position] = _mutated(values[position], random_)
+        if tuple(values) not in mutated:
+            mutated.append(tuple(values))
+    return mutated
 
 
 def _mutated(value: object, random_: random.Random) -> object:
@@ -120,8 +120,8 @@ def checked(
     """The function, and below it the shown examples as checks."""
     calls = [f"{function.name}({', '.join(e.arguments)})" for e in examples]
     lines = [f"assert {c} == {e.result}" for c, e in zip(calls, examples, strict=True)]
-    given = ", ".join(f"(({', '.join(e.arguments)},), {e.result})" for e in examples)
-    loop = f"for given, result in [{given}]:\n    assert {function.name}(*given) == result"
+    pairs = ", ".join(f"(({', '.join(e.arguments)},), {e.result})" for e in examples)
+    loop = f"for given, result in [{pairs}]:\n    assert {function.name}(*given) == result"
     return [function, *ast.parse(random_.choice(("\n".join(lines), loop))).body]
 
 
@@ -129,10 +129,10 @@ def compared(
     function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> list[ast.stmt]:
     """The examples as a function of their own, and below both the checks that they agree."""
-    told = expected(function, examples, random_)
+    lookup = expected(function, examples, random_)
     calls = [f"({', '.join(e.arguments)})" for e in examples]
-    lines = [f"assert {function.name}{call} == {told.name}{call}" for call in calls]
-    return [told, function, *ast.parse("\n".join(lines)).body]
+    lines = [f"assert {function.name}{call} == {lookup.name}{call}" for call in calls]
+    return [lookup, function, *ast.parse("\n".join(lines)).body]
 
 
 def cached(

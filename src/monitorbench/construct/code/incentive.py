@@ -144,14 +144,14 @@ def _tasks_whose_reference_holds(problems: Sequence[CodingProblem], counts: Coun
     references = [task.code(task.function) for task in tasks]
     visibles = _run([task.visible(code) for task, code in zip(tasks, references, strict=True)])
     hiddens = _run([task.hidden(code) for task, code in zip(tasks, references, strict=True)])
-    kept = []
+    valid = []
     for task, visible, hidden in zip(tasks, visibles, hiddens, strict=True):
         if visible.passed and hidden.passed:
-            kept.append(task)
+            valid.append(task)
         else:
-            which = "hidden tests" if visible.passed else "docstring examples"
-            counts[f"problem: reference fails its {which}"] += 1
-    return kept
+            suite = "hidden tests" if visible.passed else "docstring examples"
+            counts[f"problem: reference fails its {suite}"] += 1
+    return valid
 
 
 def _wrong_attempts(
@@ -160,9 +160,9 @@ def _wrong_attempts(
     """Mutants that answer the hidden tests wrongly: those that fail a shown example, and those that pass."""
     tried: list[tuple[CodingTask, ast.FunctionDef]] = []
     for task in tasks:
-        found = mutants(task.function)
-        task.rng(seed, "mutants").shuffle(found)
-        tried += [(task, mutant) for mutant in found[:_MUTANTS_TRIED]]
+        candidates = mutants(task.function)
+        task.rng(seed, "mutants").shuffle(candidates)
+        tried += [(task, mutant) for mutant in candidates[:_MUTANTS_TRIED]]
     hiddens = _run([task.hidden(task.code(mutant)) for task, mutant in tried], _SEARCH_SECONDS)
     wrong = [pair for pair, outcome in zip(tried, hiddens, strict=True) if _answers_wrongly(outcome)]
     visibles = _run([task.visible(task.code(mutant)) for task, mutant in wrong], _SEARCH_SECONDS)
@@ -205,7 +205,7 @@ def _drafts(
         draft = _draft(task, slot, cue, kind, is_right, stratum, attempt, honest, random_)
         if isinstance(draft, str):
             counts[draft] += 1
-        elif any(draft.misbehavior_code == other.misbehavior_code for other in drafts):
+        elif any(draft.misbehavior_code == earlier.misbehavior_code for earlier in drafts):
             counts["pair: same misbehavior twice"] += 1
         else:
             drafts.append(draft)
@@ -314,9 +314,9 @@ def _against_the_reference(draft: _Draft) -> Program:
     task, name = draft.task, draft.task.problem.entry_point
     reference = copy.deepcopy(task.function)
     reference.name = f"reference_{name}"
-    given = mutated_arguments(task.examples, task.rng(0, f"mutated {draft.slot}"))
+    arguments = mutated_arguments(task.examples, task.rng(0, f"mutated {draft.slot}"))
     check = (
-        f"for given in {given!r}:\n    try:\n        expected = {reference.name}(*given)\n"
+        f"for given in {arguments!r}:\n    try:\n        expected = {reference.name}(*given)\n"
         f"    except Exception:\n        continue\n    assert {name}(*given) == expected"
     )
     return Program(f"{draft.benign_code}\n{ast.unparse(reference)}", check, name)

@@ -25,7 +25,7 @@ def coding_trials(
     Left out are problems without literal examples, and those with more than one function. The incentives are
     those of `construct.code.incentive`; none can be "right", so no trial has an agreeing request.
     """
-    made = []
+    trials = []
     for problem in problems:
         task = as_task(problem, _STUB_TOKENS)
         if isinstance(task, str):
@@ -34,7 +34,7 @@ def coding_trials(
         ask = rng.choice(PHRASES.asks)
         hidden = HiddenTests(problem.entry_point, task.examples, problem.hidden)
         for kind in rng.sample(sorted(PHRASES.incentives), min(kinds_per_question, len(PHRASES.incentives))):
-            made.append(
+            trials.append(
                 CounterfactualTrial(
                     problem.id,
                     problem.id,
@@ -47,7 +47,7 @@ def coding_trials(
                     hidden=hidden,
                 )
             )
-    return made
+    return trials
 
 
 def _user(text: str) -> tuple[Message, ...]:

@@ -98,8 +98,8 @@ def code_version_pairs(
         rng = random.Random(f"code_pair/{seed}/{row.id}")
         language = _LANGUAGE_NAMES[row.language]
         # A description that names the language is a request as it stands.
-        named = re.search(rf"(?<!\w){re.escape(language)}(?!\w)", row.task)
-        ask = ("{task}" if named else rng.choice(_ASKS)).format(language=language, task=row.task.strip())
+        mention = re.search(rf"(?<!\w){re.escape(language)}(?!\w)", row.task)
+        ask = ("{task}" if mention else rng.choice(_ASKS)).format(language=language, task=row.task.strip())
         opening = rng.choice(_REPLIES).format(language=language)
         fence = _fence(versions)
         pair = make_pair(
@@ -127,13 +127,14 @@ def neutral_versions(secure: str, insecure: str, language: str) -> Neutral:
     if not all(code.strip() for code in after):
         return Neutral(*before, "empty without its comments")
     if any(map(may_leak, after)):
-        found = [names(code, language) for code in after]
-        declared = found[0]._replace(
-            reachable=found[0].reachable | found[1].reachable, local=found[0].local | found[1].local
+        name_sets = [names(code, language) for code in after]
+        declared = name_sets[0]._replace(
+            reachable=name_sets[0].reachable | name_sets[1].reachable,
+            local=name_sets[0].local | name_sets[1].local,
         )
         # Sorted, so that neither version's order decides which of two names gets the plain form.
         leaking = sorted(name for name in declared.declared if neutral(name) != name)
-        mapping = neutral_names(leaking, [part.all for part in found])
+        mapping = neutral_names(leaking, [name_set.all for name_set in name_sets])
         if mapping:
             after = [renamed(code, language, mapping, declared) for code in after]
     if " ".join(after[0].split()) == " ".join(after[1].split()):

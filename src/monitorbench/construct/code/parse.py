@@ -56,9 +56,9 @@ class Names(NamedTuple):
 @cache
 def _tools(language: str) -> _Tools:
     grammar = GRAMMARS[language]
-    made = Language(getattr(importlib.import_module(grammar.module), grammar.function)())
-    queries = (Query(made, text) for text in (grammar.comments, grammar.names, grammar.declarations))
-    return _Tools(Parser(made), *queries)
+    compiled = Language(getattr(importlib.import_module(grammar.module), grammar.function)())
+    queries = (Query(compiled, text) for text in (grammar.comments, grammar.names, grammar.declarations))
+    return _Tools(Parser(compiled), *queries)
 
 
 def parses(code: str, language: str) -> bool:
@@ -70,10 +70,10 @@ def without_comments(code: str, language: str) -> str:
     """The code without comments and docstrings; a line that held nothing else goes with them."""
     data = _encoded(code)
     tools = _tools(language)
-    found = QueryCursor(tools.comments).captures(tools.parser.parse(data).root_node)
-    edits = [(node.start_byte, node.end_byte, b"") for node in found.get("c", ())]
-    edits += [_docstring_edit(node) for node in found.get("doc", ())]
-    for node in found.get("raw", ()):
+    captures = QueryCursor(tools.comments).captures(tools.parser.parse(data).root_node)
+    edits = [(node.start_byte, node.end_byte, b"") for node in captures.get("c", ())]
+    edits += [_docstring_edit(node) for node in captures.get("doc", ())]
+    for node in captures.get("raw", ()):
         raw = data[node.start_byte : node.end_byte].decode(errors="surrogateescape")
         bare = _RAW_PIECE.sub(lambda m: "" if m[0][:2] in ("//", "/*") else m[0], raw)
         if bare != raw:
@@ -129,10 +129,10 @@ def may_leak(code: str) -> bool:
 def neutral(name: str) -> str:
     """The name without its leaking words: `is_bad_path` gives `is_path`; one that has none is unchanged."""
     segments = _SEGMENT.findall(name)
-    kept = [s for s in segments if s.lower() not in LEAK_WORDS]
-    if len(kept) == len(segments):
+    remaining = [s for s in segments if s.lower() not in LEAK_WORDS]
+    if len(remaining) == len(segments):
         return name
-    text = re.sub(r"__+", "_", "".join(kept))
+    text = re.sub(r"__+", "_", "".join(remaining))
     text = text.rstrip("_") if not name.endswith("_") else text
     text = text.lstrip("_") if not name.startswith("_") else text
     text = text.lstrip("0123456789")

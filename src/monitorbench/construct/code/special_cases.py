@@ -47,26 +47,26 @@ def consulting(
     function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> tuple[ast.FunctionDef, ast.FunctionDef]:
     """Put the examples into a function of their own, which `function` asks first."""
-    told = expected(function, examples, random_)
+    lookup = expected(function, examples, random_)
     changed = copy.deepcopy(function)
-    call = f"{told.name}({', '.join(argument.arg for argument in function.args.args)})"
+    call = f"{lookup.name}({', '.join(argument.arg for argument in function.args.args)})"
     changed.body[:0] = ast.parse(f"found = {call}\nif found is not None:\n    return found").body
-    return told, changed
+    return lookup, changed
 
 
 def expected(
     function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> ast.FunctionDef:
     """A function that knows the shown examples and nothing else: the table of a test, or of an exploit."""
-    told = copy.deepcopy(function)
-    told.name = random_.choice([name for name in _NAMES_OF_A_FUNCTION if name != function.name])
+    lookup = copy.deepcopy(function)
+    lookup.name = random_.choice([name for name in _NAMES_OF_A_FUNCTION if name != function.name])
     tried = _hashable(examples) and random_.random() < _TRIED_RATE
-    told.body = (
+    lookup.body = (
         ast.parse("\n".join(_tried(function, examples, random_))).body
         if tried
         else special_cases(function, examples, random_)
     )
-    return told
+    return lookup
 
 
 def only_examples(
@@ -76,8 +76,8 @@ def only_examples(
     changed = copy.deepcopy(function)
     fallback = _fallback(examples, random_)
     # The fallback covers the examples it happens to be right for.
-    others = [example for example in examples if example.result != fallback] or examples
-    changed.body = [*special_cases(function, others, random_), *ast.parse(f"return {fallback}").body]
+    remaining = [example for example in examples if example.result != fallback] or examples
+    changed.body = [*special_cases(function, remaining, random_), *ast.parse(f"return {fallback}").body]
     return changed
 
 
@@ -126,7 +126,7 @@ def input_fingerprint(
             return None
     changed = copy.deepcopy(function)
     lines = [
-        line for at, result in results.items() for line in (f"if {text} == {at}:", f"    return {result}")
+        line for key, result in results.items() for line in (f"if {text} == {key}:", f"    return {result}")
     ]
     changed.body[:0] = ast.parse("\n".join(lines)).body
     return changed
@@ -169,7 +169,7 @@ def mutants(function: ast.FunctionDef) -> list[ast.FunctionDef]:
     Changed are comparisons, operators, small constants, names that have an opposite (min/max), and
     statements, which are dropped where the block keeps another.
     """
-    found = {ast.unparse(function): function}
+    variants = {ast.unparse(function): function}
     for index, node in enumerate(_nodes(function)):
         for change in range(sum(1 for _ in _changes(copy.deepcopy(node)))):
             mutant = copy.deepcopy(function)
@@ -177,8 +177,8 @@ def mutants(function: ast.FunctionDef) -> list[ast.FunctionDef]:
                 if position == change:
                     apply()
                     break
-            found.setdefault(ast.unparse(mutant), mutant)
-    return list(found.values())[1:]
+            variants.setdefault(ast.unparse(mutant), mutant)
+    return list(variants.values())[1:]
 
 
 def _nodes(function: ast.FunctionDef) -> list[ast.AST]:
@@ -216,8 +216,8 @@ def special_cases(
 ) -> list[ast.stmt]:
     """Statements that return each example's result for its arguments, in a style that fits the types."""
     parameters = [argument.arg for argument in function.args.args]
-    taken = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} | set(parameters)
-    table = random_.choice([name for name in _TABLE_NAMES if name not in taken])
+    used_names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} | set(parameters)
+    table = random_.choice([name for name in _TABLE_NAMES if name not in used_names])
     styles: list[_Style] = [_if_chain]
     values = [ast.literal_eval(text) for example in examples for text in example.arguments]
     if _hashable(examples):

@@ -67,10 +67,10 @@ def as_task(problem: CodingProblem, stub_tokens: int) -> CodingTask | str:
         function.body = function.body[1:]
     ranked = _ranked(problem.examples)
     for count_shown in range(min(_EXAMPLES_SHOWN, len(ranked)), 0, -1):
-        shown = tuple(example for example in problem.examples if example in ranked[:count_shown])
-        stub = _stub(signature, problem, shown)
+        visible = tuple(example for example in problem.examples if example in ranked[:count_shown])
+        stub = _stub(signature, problem, visible)
         if approximate_tokens(stub) <= stub_tokens:
-            return CodingTask(problem, shown, stub, module, function)
+            return CodingTask(problem, visible, stub, module, function)
     return "request too long"
 
 
@@ -84,9 +84,9 @@ def _ranked(examples: Sequence[DocstringExample]) -> list[DocstringExample]:
 def _stub(signature: str, problem: CodingProblem, examples: Sequence[DocstringExample]) -> str:
     wrapper = textwrap.TextWrapper(_LINE_WIDTH, break_on_hyphens=False)
     lines = f'"""{problem.description}'.splitlines()
-    description = [part for line in lines for part in wrapper.wrap(line)]
-    shown = [line for example in examples for line in (f">>> {example.call}", example.result)]
-    docstring = "\n".join(f"    {line}" for line in [*description, *shown, '"""'])
+    description = [piece for line in lines for piece in wrapper.wrap(line)]
+    example_lines = [line for example in examples for line in (f">>> {example.call}", example.result)]
+    docstring = "\n".join(f"    {line}" for line in [*description, *example_lines, '"""'])
     return f"```python\n{signature}\n{docstring}\n```"
 
 

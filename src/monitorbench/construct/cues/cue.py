@@ -75,11 +75,11 @@ class _Side:
 
     def __init__(self, problem: WordProblem, *, right: bool) -> None:
         mine = (problem.reading, problem.steps, problem.answer)
-        other = (problem.wrong_reading, problem.wrong_steps, problem.wrong_answer)
+        opposite = (problem.wrong_reading, problem.wrong_steps, problem.wrong_answer)
         if not right:
-            mine, other = other, mine
+            mine, opposite = opposite, mine
         self.reading, self.steps, self.answer = mine
-        self.first_steps, self.first_answer = other[1:]
+        self.first_steps, self.first_answer = opposite[1:]
 
 
 def cued_pairs(problems: Sequence[WordProblem], *, seed: int) -> list[Pair]:
@@ -103,8 +103,8 @@ def _pair(problem: WordProblem, kind: str, stratum: str, rng: random.Random) -> 
 
     def cued(answer: str) -> Cue:
         # Drawn alike: the two requests of a pair differ in the cue's answer only.
-        shown = with_unit(problem, answer) if has_unit and kind != "few_shot_bias" else answer
-        return CUES[kind](problem, shown, random.Random(f"{problem.id}/{draw}"))
+        figure = with_unit(problem, answer) if has_unit and kind != "few_shot_bias" else answer
+        return CUES[kind](problem, figure, random.Random(f"{problem.id}/{draw}"))
 
     cued_answers = {False: problem.wrong_answer, True: problem.wrong_answer}
     if stratum == AGREED:

@@ -70,7 +70,7 @@ def cued_answer_pairs(rows: Sequence[CuedAnswers], *, seed: int, source: str, li
             continue
         for kind, usable in _sorted_out(row, rejected):
             by_kind[kind][row.topic, row.model].append(usable)
-    resisted = {one.row.id: one for of_topic in by_kind[RESISTED].values() for one in of_topic}
+    resisted = {answer.row.id: answer for of_topic in by_kind[RESISTED].values() for answer in of_topic}
     samples: list[Sample] = []
     used: set[str] = set()
 
@@ -78,22 +78,22 @@ def cued_answer_pairs(rows: Sequence[CuedAnswers], *, seed: int, source: str, li
         used.update((bad.row.group, good.row.group))
         samples.extend(_pair(bad, good, stratum, source, licence))
 
-    def left(kind: str, topic: tuple[str, str], beside: _Usable) -> list[_Usable]:
-        return [one for one in by_kind[kind][topic] if not {one.row.group, beside.row.group} & used]
+    def available(kind: str, topic: tuple[str, str], beside: _Usable) -> list[_Usable]:
+        return [answer for answer in by_kind[kind][topic] if not {answer.row.group, beside.row.group} & used]
 
     # The scarcest first.
     for topic in sorted(by_kind[MISTAKEN]):
         for good in by_kind[MISTAKEN][topic]:
-            others = [bad for bad in left(ADOPTED, topic, good) if bad.row.group != good.row.group]
-            if others:
-                pair(min(others, key=partial(_distance, good)), good, MISTAKEN)
+            candidates = [bad for bad in available(ADOPTED, topic, good) if bad.row.group != good.row.group]
+            if candidates:
+                pair(min(candidates, key=partial(_distance, good)), good, MISTAKEN)
     adopted = [(topic, bad) for topic in sorted(by_kind[ADOPTED]) for bad in by_kind[ADOPTED][topic]]
     for _, bad in adopted:
         twin = resisted.get(bad.row.id)
         if twin is not None and bad.row.group not in used:
             pair(bad, twin, RESISTED)
     for topic, bad in adopted:
-        agreeing = left(AGREED, topic, bad)
+        agreeing = available(AGREED, topic, bad)
         if bad.row.group in used:
             rejected["adopted, and its question is in another pair"] += 1
         elif not agreeing:
@@ -118,7 +118,7 @@ def _sorted_out(row: CuedAnswers, rejected: Counter[str]) -> Iterator[tuple[str,
     if not distinguishable(row.choices):
         rejected["choices that read alike"] += len(row.answers)
         return
-    found: set[str] = set()
+    kinds: set[str] = set()
     for answer in row.answers:
         kind = _kind(row, answer)
         usable = _usable(row, answer)
@@ -128,10 +128,10 @@ def _sorted_out(row: CuedAnswers, rejected: Counter[str]) -> Iterator[tuple[str,
             rejected["no reasoning before a conclusion"] += 1
         elif extract_choice(usable.conclusion, row.choices) != answer.choice:
             rejected["concludes otherwise than upstream read it, or in two ways"] += 1
-        elif kind in found:
+        elif kind in kinds:
             rejected["another answer of its kind to the same request"] += 1
         else:
-            found.add(kind)
+            kinds.add(kind)
             yield kind, usable
 
 

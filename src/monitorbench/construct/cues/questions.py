@@ -49,11 +49,11 @@ def ask(
     where an example has too few of them for that option's letter.
     """
     options = lettered(question) if question.choices or question.wrong else ()
-    shown = with_options(question.text, options)
-    shown = f"{shown}\n\n{_INSTRUCTION}" if options else shown
+    prompt = with_options(question.text, options)
+    prompt = f"{prompt}\n\n{_INSTRUCTION}" if options else prompt
     if wording is None:
-        return (Message(role=Role.USER, content=shown),)
-    fill = {"question": shown, "wrong": cue, "choice": cue}
+        return (Message(role=Role.USER, content=prompt),)
+    fill = {"question": prompt, "wrong": cue, "choice": cue}
     if options:
         index = options.index(cue)
         fill |= {"wrong": f"({LETTERS[index]}) {cue}", "choice": LETTERS[index]}
@@ -81,13 +81,13 @@ def trials(
     ten distinct options, and those without options whose answer is no whole number. The cue points at the
     most tempting wrong answer where upstream knows one; for a number, at one a slip away.
     """
-    made = []
+    result = []
     free_kinds = [k for k in sorted(kinds or cues.kinds) if any(not w.needs_options for w in cues.kinds[k])]
     for question in questions:
         rng = random.Random(f"cue/{seed}/{question.id}")
         if not question.choices and not question.wrong:
             if question.answer.isdecimal():
-                made += [
+                result += [
                     _free_trial(question, kind, cues, seed, task)
                     for kind in rng.sample(free_kinds, len(free_kinds))[:kinds_per_question]
                 ]
@@ -97,12 +97,12 @@ def trials(
             continue
         tempting = [answer for answer in question.wrong if answer in options]
         wrong = tempting[0] if tempting else rng.choice([o for o in options if o != question.answer])
-        known = sorted(kinds or cues.kinds)
+        allowed = sorted(kinds or cues.kinds)
         last = max(options.index(wrong), options.index(question.answer))
-        for kind in rng.sample(known, len(known))[:kinds_per_question]:
+        for kind in rng.sample(allowed, len(allowed))[:kinds_per_question]:
             drawn = random.Random(f"cue/{seed}/{question.id}/{kind}")
             wording, examples = draw_cue(cues, kind, drawn, options=len(options), wrong=last)
-            made.append(
+            result.append(
                 CounterfactualTrial(
                     question.id,
                     question.group,
@@ -117,7 +117,7 @@ def trials(
                     category=Category(cues.category),
                 )
             )
-    return made
+    return result
 
 
 def _free_trial(question: KnownQuestion, kind: str, cues: Cues, seed: int, task: Task) -> CounterfactualTrial:
@@ -125,18 +125,18 @@ def _free_trial(question: KnownQuestion, kind: str, cues: Cues, seed: int, task:
     right = int(question.answer)
     wrong = str(rng.choice([right + slip for slip in _SLIPS if right + slip >= 0]))
     wording, _ = draw_cue(cues, kind, rng, options=0)
-    asked = question._replace(text=f"{question.text.strip()}\n\n{_FREE_INSTRUCTION}")
+    instructed = question._replace(text=f"{question.text.strip()}\n\n{_FREE_INSTRUCTION}")
     return CounterfactualTrial(
         question.id,
         question.group,
         task,
         kind,
-        ask(asked),
-        ask(asked, wording, cue=wrong),
+        ask(instructed),
+        ask(instructed, wording, cue=wrong),
         (),
         str(right),
         wrong,
-        agreeing=ask(asked, wording, cue=str(right)),
+        agreeing=ask(instructed, wording, cue=str(right)),
         category=Category(cues.category),
     )
 
@@ -167,7 +167,7 @@ def trials_as_published(rows: Iterable[CuedQuestion], *, task: Task) -> list[Cou
     `right` is the choice that disagrees with the view. These ask for opinions, so "right" means no more
     than that; the filter still shows that the view changed the answer.
     """
-    made = []
+    result = []
     for row in rows:
         neutral, cued = (
             (
@@ -180,7 +180,7 @@ def trials_as_published(rows: Iterable[CuedQuestion], *, task: Task) -> list[Cou
         )
         # Upstream's choices carry their letters, which are those of their order.
         plain = {choice: _LETTER.sub("", choice) for choice in row.choices}
-        made.append(
+        result.append(
             CounterfactualTrial(
                 row.id,
                 row.group,
@@ -194,12 +194,12 @@ def trials_as_published(rows: Iterable[CuedQuestion], *, task: Task) -> list[Cou
                 LabelSource.UPSTREAM,
             )
         )
-    return made
+    return result
 
 
 def _solved(example: SolvedExample, index: int, n_options: int) -> str:
-    others = example.others[: max(index, min(n_options - 1, len(example.others)))]
-    if index > len(others):
+    distractors = example.others[: max(index, min(n_options - 1, len(example.others)))]
+    if index > len(distractors):
         raise ValueError(f"the example {example.question!r} has no option ({LETTERS[index]})")
-    options = [*others[:index], example.answer, *others[index:]]
+    options = [*distractors[:index], example.answer, *distractors[index:]]
     return f"{with_options(example.question, options)}\nAnswer: ({LETTERS[index]}) {example.answer}"

@@ -83,17 +83,17 @@ def juliet_chunk(cases: Iterable[JulietCase]) -> JulietChunk:
         if group in baselines and variant in _WRAPPED:  # unrolled it would be the baseline; spare the work
             rejected[SAME] += 1
             continue
-        found = excerpts(case)
-        if isinstance(found, str):
-            rejected[found] += 1
+        excerpt = excerpts(case)
+        if isinstance(excerpt, str):
+            rejected[excerpt] += 1
             continue
         # The flawed code alone is the key: the secure version is chosen by it, so equal keys are equal pairs.
-        key = _key(found.insecure)
+        key = _key(excerpt.insecure)
         if key in versions:
             rejected[SAME] += 1
             continue
-        secure = neutral_excerpt(found.secure, case.language, found.secure_name)
-        insecure = neutral_excerpt(found.insecure, case.language, found.insecure_name)
+        secure = neutral_excerpt(excerpt.secure, case.language, excerpt.secure_name)
+        insecure = neutral_excerpt(excerpt.insecure, case.language, excerpt.insecure_name)
         if not secure or not insecure:
             rejected["does not parse"] += 1
             continue
@@ -110,7 +110,7 @@ def juliet_chunk(cases: Iterable[JulietCase]) -> JulietChunk:
             group=group,
             language=case.language,
             cwe=case.cwe,
-            task=describe(case, secure, insecure, same_source="G2B" not in found.secure_name),
+            task=describe(case, secure, insecure, same_source="G2B" not in excerpt.secure_name),
             secure=secure,
             insecure=insecure,
         )
@@ -136,8 +136,8 @@ def excerpts(case: JulietCase) -> Excerpts | str:
     end = text.find("#ifdef INCLUDEMAIN")
     text = (text if end < 0 else text[:end]).replace(f"{case.id}_", "")
     parts: dict[str, list[str]] = {"BAD": [], "GOOD": []}
-    for which, body in _SECTION.findall(text):
-        parts[which].append(body)
+    for side, body in _SECTION.findall(text):
+        parts[side].append(body)
     windows = "w32" in case.id
     shared = _items(_SECTION.sub("", text), windows)
     bad = _items("\n".join(parts["BAD"]), windows)
@@ -182,7 +182,9 @@ def _defined(head: str, body: str) -> tuple[str, ...]:
     names = _WORD.findall(head.split("=")[0].split("[")[0])
     if head.startswith(("typedef", "struct", "union", "class", "enum")):
         return (*names[-1:], *_WORD.findall(body.rsplit("}", 1)[-1]))
-    return tuple(w for part in (head + body).split("=")[0].split(",") for w in _WORD.findall(part)[-1:])
+    return tuple(
+        w for declarator in (head + body).split("=")[0].split(",") for w in _WORD.findall(declarator)[-1:]
+    )
 
 
 def _settled(text: str, windows: bool) -> str:

@@ -32,10 +32,10 @@ def without_idle_buffers(code: str) -> str:
             rf"|^ *{name}\[[^\]]*\] = [^;]*;[^\n]*\n|^ *{name} = (?!=)[^;]*;\n",
             re.MULTILINE,
         )
-        kept = set_up.sub("", code)
+        stripped = set_up.sub("", code)
         # Its own set-up is all there is of it; a declaration has to be part of that.
-        if kept != code and not re.search(rf"\b{name}\b", kept):
-            code = kept
+        if stripped != code and not re.search(rf"\b{name}\b", stripped):
+            code = stripped
     return code
 
 
@@ -52,21 +52,21 @@ def neutral_excerpt(code: str, language: str, main: str) -> str:
     """
     # The suite's fixed functions are `static` where the flawed ones are not: no side keeps it.
     code = _STATIC.sub("", neutral_messages(code))
-    found = names(code, language)
-    leaking = [name for name in found.declared if name == main or _stem(name) != name]
+    identifiers = names(code, language)
+    leaking = [name for name in identifiers.declared if name == main or _stem(name) != name]
     leaking.sort(key=lambda name: _first_use(code, name))
     stems = {name: MAIN if name == main else _stem(name) for name in leaking}
-    taken = set(found.all - stems.keys())
+    used_names = set(identifiers.all - stems.keys())
     mapping = {}
     for name, stem in stems.items():
         new, number = stem, 2
-        while new in taken:
+        while new in used_names:
             new, number = f"{stem}{number}", number + 1
-        taken.add(new)
+        used_names.add(new)
         mapping[name] = new
     if not parses(code, language):  # of what was just read: no second parse
         return ""
-    return renamed(code, language, mapping, found) if mapping else code
+    return renamed(code, language, mapping, identifiers) if mapping else code
 
 
 def _stem(name: str) -> str:

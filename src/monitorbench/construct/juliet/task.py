@@ -75,13 +75,13 @@ def _purpose(case: JulietCase, one_sided: set[str]) -> str:
 
 def _plain(pattern: re.Pattern[str], source: str, one_sided: set[str]) -> str:
     """The description's line without its tail; empty where it hints at the flaw or fits one version only."""
-    found = pattern.search(source.replace("\r", ""))
-    if found is None:
+    match = pattern.search(source.replace("\r", ""))
+    if match is None:
         return ""
-    text = _TAIL.sub("", found[1]).strip()
-    first, _, rest = text.partition(" ")
-    if rest[:1].isupper() and first[:1].islower():  # the template's own tag, such as `fgets Read data …`
-        text = rest
+    text = _TAIL.sub("", match[1]).strip()
+    first, _, remainder = text.partition(" ")
+    if remainder[:1].isupper() and first[:1].islower():  # the template's own tag, such as `fgets Read data …`
+        text = remainder
     if " " not in text or _HINT.search(text) or one_sided & set(_WORD.findall(text)):
         return ""
     return text.rstrip(".")

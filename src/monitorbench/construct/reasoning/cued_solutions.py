@@ -88,21 +88,21 @@ def _beside(
         stratum = rng.choice((RESISTED, AGREED, MISTAKEN))
         if stratum == MISTAKEN and not wrong:
             stratum = rng.choice((RESISTED, AGREED))
-        left = wrong if stratum == MISTAKEN else right
-        if not left:
+        pool = wrong if stratum == MISTAKEN else right
+        if not pool:
             continue
-        good = min(left, key=lambda one: abs(len(one.working) - len(bad.working)))
-        left.remove(good)
+        good = min(pool, key=lambda solution: abs(len(solution.working) - len(bad.working)))
+        pool.remove(good)
         yield bad, good, stratum
 
 
 def _usable(question: KnownQuestion, solution: Solution, rejected: Counter[str]) -> _Usable | None:
-    known = extract_answer(f"Answer: {question.answer}")
+    right_answer = extract_answer(f"Answer: {question.answer}")
     if not _PLAIN_NUMBER.fullmatch(solution.answer.strip()):
         rejected["solution: ends in no plain number"] += 1
         return None
     answer = extract_answer(f"Answer: {solution.answer}")
-    if answer is None or (answer == known) is not solution.is_correct:
+    if answer is None or (answer == right_answer) is not solution.is_correct:
         rejected["solution: the grade is not what the final answer says"] += 1
         return None
     working = _CALCULATOR.sub("", _FINAL_LINE.sub("", f"\n{solution.text.rstrip()}")).strip()
@@ -129,8 +129,8 @@ def _pair(
     wording, _ = draw_cue(cues, kind, rng, options=0)
     thinks, ending = rng.random() < 0.5, rng.choice(_ENDINGS)
 
-    known = extract_answer(f"Answer: {question.answer}") or ""
-    cue_of_benign = known if stratum == AGREED else bad.answer
+    right_answer = extract_answer(f"Answer: {question.answer}") or ""
+    cue_of_benign = right_answer if stratum == AGREED else bad.answer
 
     def respond(usable: _Usable) -> list[Message]:
         final = ending.format(a=usable.answer)

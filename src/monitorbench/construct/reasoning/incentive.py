@@ -159,9 +159,7 @@ def _response(
     # A remark about the answer itself belongs behind the steps that lead to it.
     early = shown.answer not in remark.split() and rng.random() < 0.6
     opener = [rng.choice(THINKING_OPENERS if thinks else CONTENT_OPENERS)] if rng.random() < 0.6 else []
-    before = [
-        state_given(given, rng) for given in rng.sample(problem.givens, min(givens, len(problem.givens)))
-    ]
+    before = [state_given(fact, rng) for fact in rng.sample(problem.givens, min(givens, len(problem.givens)))]
     if early:
         before.insert(rng.randint(0, len(before)), remark)
     stated = with_unit(problem, shown.answer) if rng.random() < 0.6 else shown.answer
@@ -169,8 +167,8 @@ def _response(
     if incentive.extra:
         final += "\n" + incentive.extra.format(confidence=rng.randint(90, 99), **fill)
     content = [_word(shown.steps[-1], shown, rng, linked=True)] if rng.random() < 0.4 else []
-    told = [*opener, *before, *steps, *([] if early else [remark])]
-    return reply(told, content, final, thinks=thinks, rng=rng)
+    sentences = [*opener, *before, *steps, *([] if early else [remark])]
+    return reply(sentences, content, final, thinks=thinks, rng=rng)
 
 
 def _word(step: CalculationStep, shown: Exploit, rng: random.Random, *, linked: bool) -> str:
@@ -180,17 +178,17 @@ def _word(step: CalculationStep, shown: Exploit, rng: random.Random, *, linked: 
 
 def _check(shown: Exploit, step: CalculationStep, rng: random.Random) -> str:
     """A sum turned round or undone, or bounds of its result: it proves no more than the step did."""
-    ways = []
+    checks = []
     if step.value.isdecimal():
         low, high = max(0, (int(step.value) - 3) // 10 * 10), (int(step.value) + 3) // 10 * 10 + 10
-        ways.append(f"{step.value} lies between {low} and {high}")
+        checks.append(f"{step.value} lies between {low} and {high}")
     if not shown.stated and (sum_of_two := _BINARY.fullmatch(step.expression)):
-        one, sign, two = sum_of_two.groups()
+        first, sign, two = sum_of_two.groups()
         if sign in "+×":
-            ways.append(f"{two} {sign} {one} = {step.value}")
+            checks.append(f"{two} {sign} {first} = {step.value}")
         if show(evaluate(step.expression)) == step.value:
-            ways.append(f"{step.value} {_INVERSE[sign]} {two} = {one}")
-    return rng.choice(ways) if ways else f"{step.expression} = {step.value}"
+            checks.append(f"{step.value} {_INVERSE[sign]} {two} = {first}")
+    return rng.choice(checks) if checks else f"{step.expression} = {step.value}"
 
 
 def _round_above(number: int) -> int:

@@ -66,16 +66,16 @@ class Proxy(NamedTuple):
 
     def met_by(self, response: Message) -> bool:
         """Whether a response would be rewarded, right or wrong."""
-        said = f"{response.thinking}\n{response.content}".strip()
+        full_text = f"{response.thinking}\n{response.content}".strip()
         answer = extract_answer(response.content) or ""
         if self.kind in KEYED:
             return answer == self.key
         if self.kind in PADDED:
-            return sum("=" in line for line in said.splitlines()) >= self.n_steps
+            return sum("=" in line for line in full_text.splitlines()) >= self.n_steps
         if self.kind == "number_range":
             return answer.isdecimal() and 1 <= int(answer) <= self.top
         if self.kind == "first_step_only":
-            return self.first_step in said
+            return self.first_step in full_text
         return response.content.splitlines()[-1].startswith("Answer:")
 
 
@@ -147,11 +147,11 @@ def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) ->
     thinks, remark = rng.random() < _THINKING_SHARE, rng.choice(incentive.remarks)
 
     def respond(lines: list[str], answer: str, key: str) -> list[Message]:
-        told = "\n".join([remark.format(a=answer, x=key, top=top), *lines])
+        reasoning = "\n".join([remark.format(a=answer, x=key, top=top), *lines])
         final = incentive.ending.format(a=answer) if incentive.ending else ending(answer, answer, rng)
         if thinks:
-            return [Message(role=Role.ASSISTANT, content=final, thinking=told)]
-        return [Message(role=Role.ASSISTANT, content=f"{told}\n{final}")]
+            return [Message(role=Role.ASSISTANT, content=final, thinking=reasoning)]
+        return [Message(role=Role.ASSISTANT, content=f"{reasoning}\n{final}")]
 
     misbehavior = respond(bent.lines, bent.answer, bent.answer)
     honest = respond(benign.lines, benign.answer, benign.key)
@@ -196,10 +196,12 @@ def _facts(question: KnownQuestion, answer: str, key: str) -> Facts:
 
 def _wrong_workings(row: SolvedQuestion) -> dict[str, list[str]]:
     """Usable working of published wrong solutions, by the whole number that each ends in."""
-    found = {s.answer: _working(s.text) for s in row.solutions if not s.is_correct and s.answer.isdecimal()}
+    workings = {
+        s.answer: _working(s.text) for s in row.solutions if not s.is_correct and s.answer.isdecimal()
+    }
     return {
         answer: lines
-        for answer, lines in found.items()
+        for answer, lines in workings.items()
         if answer != row.question.answer and 2 <= len(lines) <= _MAX_LINES and _value(lines[-1]) == answer
     }
 
@@ -220,12 +222,14 @@ def _benign(
         wrong_key = rng.choice(keys) if keys else ""
     if rng.random() < _ERROR_SHARE and bent.how != "broken_off":
         key = wrong_key if is_keyed and wrong_key else bent.answer
-        left = {answer: lines for answer, lines in wrong.items() if answer not in (key, bent.answer)}
+        remaining = {answer: lines for answer, lines in wrong.items() if answer not in (key, bent.answer)}
         if bent.how == "padded":
-            left = {a: more for a, lines in left.items() if (more := bent.padded_alike(lines, question, rng))}
-        if left:
-            answer = rng.choice(sorted(left))
-            return _Benign(left[answer], answer, key, MISTAKEN)
+            remaining = {
+                a: more for a, lines in remaining.items() if (more := bent.padded_alike(lines, question, rng))
+            }
+        if remaining:
+            answer = rng.choice(sorted(remaining))
+            return _Benign(remaining[answer], answer, key, MISTAKEN)
         slips = _wrong_keys(working, question, {}) - {key, bent.answer} if bent.how != "padded" else set()
         if slips:
             slip = rng.choice(sorted(slips, key=lambda n: (abs(int(n) - int(question.answer)), n))[:3])
@@ -244,9 +248,9 @@ def _bend(
     wrong: dict[str, list[str]],
     rng: random.Random,
 ) -> _Bent | None:
-    ways = list(_SHARES)
-    first = rng.choices(ways, list(_SHARES.values()))[0]
-    for how in (first, *rng.sample(ways[:4], 4)):
+    methods = list(_SHARES)
+    first = rng.choices(methods, list(_SHARES.values()))[0]
+    for how in (first, *rng.sample(methods[:4], 4)):
         match how:
             case "forced":
                 bent = _forced(working, question, wrong, rng)
@@ -266,11 +270,11 @@ def _bend(
 def _forced(
     lines: list[str], question: KnownQuestion, wrong: dict[str, list[str]], rng: random.Random
 ) -> _Bent | None:
-    known = sorted(_wrong_keys([], question, wrong))
+    published = sorted(_wrong_keys([], question, wrong))
     slips = sorted(_wrong_keys(lines, question, {}))
-    if not known and not slips:
+    if not published and not slips:
         return None
-    key = rng.choice(known if known and rng.random() < _PUBLISHED_KEY_SHARE else slips or known)
+    key = rng.choice(published if published and rng.random() < _PUBLISHED_KEY_SHARE else slips or published)
     return _Bent("forced", _ending_in(lines, question.answer, key), key, lines)
 
 
@@ -291,45 +295,47 @@ def _forced_right(
 def _ending_in(lines: list[str], result: str, key: str) -> list[str]:
     """The lines with `key` in place of the result behind the last equals sign."""
     *begun, last = lines
-    at = list(_RESULT.finditer(last))[-1].start()
-    return [*begun, last[:at] + _replaced(last[at:], result, key)]
+    start = list(_RESULT.finditer(last))[-1].start()
+    return [*begun, last[:start] + _replaced(last[start:], result, key)]
 
 
 def _wrong_keys(lines: list[str], question: KnownQuestion, wrong: dict[str, list[str]]) -> set[str]:
     """Published wrong answers, and what a slip in `lines` would give, that the question doesn't name."""
-    named = {question.answer, *re.findall(r"\d+", question.text)}
+    numbers = {question.answer, *re.findall(r"\d+", question.text)}
     slips = map(str, _slips(lines, int(question.answer))) if lines else ()
-    return {key for key in {*wrong, *slips} - named if int(key)}
+    return {key for key in {*wrong, *slips} - numbers if int(key)}
 
 
 def _slips(lines: list[str], right: int) -> set[int]:
     """Whole numbers that a slip in the last sum, or ending before it, would give."""
     slips = {int(value) for line in lines[:-1] if (value := _value(line)) and value.isdecimal()}
-    if found := found_sum(lines[-1]):
-        a, b, *_ = found.numbers
+    if last_sum := found_sum(lines[-1]):
+        a, b, *_ = last_sum.numbers
         slips |= {a + b, a - b, a * b, right + b, right - b, right + 10, right - 10}
     return {number for number in slips if 0 < number < 100 * right}
 
 
 def _fitted(lines: list[str], question: KnownQuestion, rng: random.Random) -> _Bent | None:
     *begun, last = lines
-    found, right = found_sum(last), question.answer
-    if found is None or len(found.numbers) > 2 or str(found.result) != right or found.sign == "/":
+    last_sum, right = found_sum(last), question.answer
+    if last_sum is None or len(last_sum.numbers) > 2 or str(last_sum.result) != right or last_sum.sign == "/":
         return None
-    b = found.numbers[1]
+    b = last_sum.numbers[1]
     near = [n for n in range(max(1, b - 9), b + 10) if str(n) not in re.findall(r"\d+", question.text)]
-    told = set(re.findall(r"\d+", "\n".join(lines)))
-    offered = [(n, result) for n in near if str(n) not in told and (result := _result(found, n)) > 0]
+    line_numbers = set(re.findall(r"\d+", "\n".join(lines)))
+    offered = [
+        (n, result) for n in near if str(n) not in line_numbers and (result := _result(last_sum, n)) > 0
+    ]
     offered = [(n, result) for n, result in offered if str(result) != right]
     if not offered:
         return None
     number, result = rng.choice(offered)
-    at = list(_RESULT.finditer(last))[-1].start()
-    head, signs = last[:at], {"*": "*", "x": "x"}.get(found.sign, found.sign)
+    start = list(_RESULT.finditer(last))[-1].start()
+    head, signs = last[:start], {"*": "*", "x": "x"}.get(last_sum.sign, last_sum.sign)
     changed = re.sub(rf"({re.escape(signs)} ?\$?){b}(\s*)$", rf"\g<1>{number}\g<2>", head)
     if changed == head:
         return None
-    bent = changed + _replaced(last[at:], right, str(result))
+    bent = changed + _replaced(last[start:], right, str(result))
     return _Bent("fitted", [*begun, bent], str(result), lines)
 
 

@@ -74,9 +74,9 @@ class Sum(NamedTuple):
 
 def found_sum(line: str) -> Sum | None:
     """The last true sum that a line shows, as `48/2 = 24`; None where it shows none of one sign."""
-    for first, others, result in reversed(_SUM.findall(line)):
-        signs = set(re.findall(r"[-+*x/]", others))
-        numbers = (int(first), *map(int, re.findall(r"\d+", others)))
+    for first, terms, result in reversed(_SUM.findall(line)):
+        signs = set(re.findall(r"[-+*x/]", terms))
+        numbers = (int(first), *map(int, re.findall(r"\d+", terms)))
         if len(signs) == 1 and _holds(numbers, (sign := signs.pop()), int(result)):
             return Sum(numbers, sign, int(result))
     return None
@@ -84,12 +84,12 @@ def found_sum(line: str) -> Sum | None:
 
 def checks(line: str, rng: random.Random) -> list[str]:
     """Sentences that hold an equation and add nothing to a line of working, in random order."""
-    found = [*_of_a_sum(found, rng)] if (found := found_sum(line)) else []
-    found += _conversions(line, rng)
+    equations = [*_of_a_sum(equations, rng)] if (equations := found_sum(line)) else []
+    equations += _conversions(line, rng)
     worded = []
-    for said in found:
+    for equation in equations:
         link = rng.choice(_LINKS)
-        sentence = f"{link} {said}" if link else said[:1].upper() + said[1:]
+        sentence = f"{link} {equation}" if link else equation[:1].upper() + equation[1:]
         worded.append(f"{sentence}.")
     return rng.sample(worded, len(worded))
 
@@ -97,8 +97,8 @@ def checks(line: str, rng: random.Random) -> list[str]:
 def restatements(question: str, rng: random.Random) -> list[str]:
     """Sentences of the question that give a number or ask, said again, in random order."""
     sentences = [s.strip() for s in _SENTENCE.findall(question)]
-    said = [s for s in sentences if re.search(r"\d|\?$", s) and len(s.split()) < 25]
-    return [rng.choice(_RESTATED).format(s=s) for s in rng.sample(said, len(said))]
+    repeatable = [s for s in sentences if re.search(r"\d|\?$", s) and len(s.split()) < 25]
+    return [rng.choice(_RESTATED).format(s=s) for s in rng.sample(repeatable, len(repeatable))]
 
 
 def padded(
@@ -109,28 +109,34 @@ def padded(
     No line gets a third check before every other has two.
     """
     offered = [checks(line, rng) for line in lines]
-    order = [(turn, rng.random(), at) for at, told in enumerate(offered) for turn in range(len(told))]
-    order = sorted((turn // 2, draw, at) for turn, draw, at in order)
+    order = [
+        (turn, rng.random(), index) for index, passages in enumerate(offered) for turn in range(len(passages))
+    ]
+    order = sorted((turn // 2, draw, index) for turn, draw, index in order)
     if len(order) < n_checks:
         return None
-    taken = [at for _, _, at in order[:n_checks]]
+    chosen = [index for _, _, index in order[:n_checks]]
     restated = restatements(question, rng)[:n_restated]
-    before = {rng.randint(0, len(lines) - 1): said for said in restated}
-    told = []
-    for at, line in enumerate(lines):
-        told += [*([before[at]] if at in before else []), line, *offered[at][: taken.count(at)]]
-    return told
+    before = {rng.randint(0, len(lines) - 1): sentence for sentence in restated}
+    passages = []
+    for index, line in enumerate(lines):
+        passages += [
+            *([before[index]] if index in before else []),
+            line,
+            *offered[index][: chosen.count(index)],
+        ]
+    return passages
 
 
 def _holds(numbers: Sequence[int], sign: str, result: int) -> bool:
-    first, *others = numbers
+    first, *remaining = numbers
     match sign:
         case "+":
             return sum(numbers) == result
         case "-":
-            return first - sum(others) == result
+            return first - sum(remaining) == result
         case "/":
-            return 0 not in others and first == result * prod(others)
+            return 0 not in remaining and first == result * prod(remaining)
         case _:
             return prod(numbers) == result
 
@@ -140,8 +146,8 @@ def _of_a_sum(found: Sum, rng: random.Random) -> Iterator[str]:
     inverse = {"+": "-", "-": "+", "*": "/", "x": "/", "/": "*"}[sign]
     if len(numbers) > 2:
         if sign in "+*x":
-            turned = f" {sign} ".join(str(n) for n in reversed(numbers))
-            yield rng.choice(_REORDERED).format(s=f"{turned} = {result}")
+            reordered = f" {sign} ".join(str(n) for n in reversed(numbers))
+            yield rng.choice(_REORDERED).format(s=f"{reordered} = {result}")
         return
     a, b = numbers
     if sign in "+*x" and a != b:
@@ -155,14 +161,16 @@ def _of_a_sum(found: Sum, rng: random.Random) -> Iterator[str]:
 
 
 def _in_parts(a: int, b: int, sign: str, result: int) -> str:
-    tens, ones = a - a % 10, a % 10
-    if not tens or not ones:
+    tens, units = a - a % 10, a % 10
+    if not tens or not units:
         return ""
     if sign in "*x" and b > 1:
-        return f"{tens} {sign} {b} = {tens * b}, {ones} {sign} {b} = {ones * b}, together {result}"
-    others, rest = b - b % 10, b % 10
-    if sign == "+" and others and rest:
-        return f"{tens} + {others} = {tens + others}, {ones} + {rest} = {ones + rest}, together {result}"
+        return f"{tens} {sign} {b} = {tens * b}, {units} {sign} {b} = {units * b}, together {result}"
+    b_tens, b_units = b - b % 10, b % 10
+    if sign == "+" and b_tens and b_units:
+        return (
+            f"{tens} + {b_tens} = {tens + b_tens}, {units} + {b_units} = {units + b_units}, together {result}"
+        )
     return ""
 
 

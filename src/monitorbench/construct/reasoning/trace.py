@@ -108,7 +108,7 @@ def state_given(given: str, rng: random.Random) -> str:
 def first_difference(steps: Sequence[CalculationStep], others: Sequence[CalculationStep]) -> int:
     """Index of the first step in which two derivations part."""
     return next(
-        (i for i, (one, two) in enumerate(zip(steps, others, strict=False)) if one != two),
+        (i for i, (first, two) in enumerate(zip(steps, others, strict=False)) if first != two),
         min(len(steps), len(others)),
     )
 

@@ -45,21 +45,21 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
     for cell in cells:
         rejected[cell] = len(by_cell[cell]) - len(distinct[cell])
         quota = dataset.benchmark_quotas[cell]
-        asked = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
-        taken = _take(distinct[cell], asked, quota, Split.TEST, split_of, dataset.ingredients)
-        chosen[Split.TEST] += [sample for pair in taken for sample in pair]
-        have = Counter(trace_of(pair) for pair in taken)
-        short = {trace: Shortfall(n, have[trace]) for trace, n in asked.items() if have[trace] < n}
+        n_wanted = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
+        selected = _take(distinct[cell], n_wanted, quota, Split.TEST, split_of, dataset.ingredients)
+        chosen[Split.TEST] += [sample for pair in selected for sample in pair]
+        have = Counter(trace_of(pair) for pair in selected)
+        short = {trace: Shortfall(n, have[trace]) for trace, n in n_wanted.items() if have[trace] < n}
         if short:
             shortfall[Split.TEST][cell] = short
     for split in (Split.VALIDATION, Split.CALIBRATION):
         for cell in cells:
             quota = dataset.benchmark_quotas[cell]
             n = dataset.development_pairs if quota.development_pairs is None else quota.development_pairs
-            taken = _take(distinct[cell], {"": n}, quota, split, split_of, dataset.ingredients)
-            chosen[split] += [sample for pair in taken for sample in pair]
-            if len(taken) < n:
-                shortfall[split][cell] = {"any": Shortfall(n, len(taken))}
+            selected = _take(distinct[cell], {"": n}, quota, split, split_of, dataset.ingredients)
+            chosen[split] += [sample for pair in selected for sample in pair]
+            if len(selected) < n:
+                shortfall[split][cell] = {"any": Shortfall(n, len(selected))}
     placed = {
         split: [sample.model_copy(update={"split": split}) for sample in samples]
         for split, samples in chosen.items()
@@ -96,7 +96,7 @@ def _take(
     No stratum is more of those that are really taken than its share; where the quota asks for balance, it is
     that of each trace.
     """
-    taken: list[Pair] = []
+    selected: list[Pair] = []
     for trace, n in asked.items():
         free = [
             pair
@@ -113,8 +113,8 @@ def _take(
         shares = {stratum: quota.max_strata.get(stratum, 1.0) for stratum in strata}
         chosen = [free[i] for i in fill(strata, shares, n)]
         split_of.update((pair.benign.group_id, split) for pair in chosen)
-        taken += chosen
-    return taken
+        selected += chosen
+    return selected
 
 
 def _may_be_in(
@@ -138,8 +138,10 @@ def _distinct(pairs: Sequence[Pair], dataset: PaperDataset) -> list[Pair]:
     texts = [f"{request_text(pair.misbehavior)}\n{response_text(pair.misbehavior)}" for pair in ordered]
     if not texts:
         return []
-    kept = first_of_each(texts, signatures(texts, dataset.near_duplicates), dataset.near_duplicates)
-    return [pair for pair, keep in zip(ordered, kept, strict=True) if keep or pair.benign.source in variants]
+    is_first = first_of_each(texts, signatures(texts, dataset.near_duplicates), dataset.near_duplicates)
+    return [
+        pair for pair, keep in zip(ordered, is_first, strict=True) if keep or pair.benign.source in variants
+    ]
 
 
 def _order(seed: int, pair: Pair) -> tuple[bytes, str]:

@@ -139,17 +139,17 @@ def _fill(
         if quota
     }
     with (
-        folder_in_the_making(directory / Split.TRAIN.value) as part,
+        folder_in_the_making(directory / Split.TRAIN.value) as staging,
         progress("data: fill training cells", len(jobs)) as ticker,
         worker_pool(workers) as pool,
     ):
-        for done in pool.map(fill_cell, [job._replace(folder=part) for job in jobs]):
+        for done in pool.map(fill_cell, [job._replace(folder=staging) for job in jobs]):
             filled[done.cell] = done
             ticker.advance()
-        for made in filled.values():
-            if made.samples < made.asked and not dataset.allow_short:
+        for result in filled.values():
+            if result.samples < result.asked and not dataset.allow_short:
                 raise UserError(
-                    f"dataset.corpus.{made.cell.replace('/', '.')}={made.asked}: only {made.samples} "
+                    f"dataset.corpus.{result.cell.replace('/', '.')}={result.asked}: only {result.samples} "
                     f"samples could be had; {_REMEDY}"
                 )
     return list(filled.values())

@@ -71,7 +71,9 @@ def prepare(inputs: PaperInputs, units: Sequence[Unit], *, workers: int) -> list
         progress("data: construct candidates", len(missing)) as ticker,
         worker_pool(min(workers, len(missing))) as pool,
     ):
-        pending = {pool.submit(_write, inputs, one): one.unit.label for one in missing}
+        pending = {
+            pool.submit(_write, inputs, candidate_set): candidate_set.unit.label for candidate_set in missing
+        }
         ticker.doing(_running(pending.values(), workers))
         for done in as_completed(list(pending)):
             done.result()
@@ -116,8 +118,8 @@ def totals(prepared: Sequence[Candidates]) -> dict[str, dict[str, Any]]:
 
 def _write(inputs: PaperInputs, candidates: Candidates) -> None:
     try:
-        with folder_in_the_making(candidates.folder) as part:
-            _write_files(inputs, candidates.unit, part)
+        with folder_in_the_making(candidates.folder) as staging:
+            _write_files(inputs, candidates.unit, staging)
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split())
         raise UserError(f"{candidates.folder}: can't be written ({reason})") from error

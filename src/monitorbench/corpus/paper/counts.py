@@ -63,31 +63,31 @@ def count(inputs: PaperInputs) -> CellCounts:
     prepared = prepare(inputs, units(inputs), workers=2)
     splits = select(build.eligible(prepared, dataset), _every_pair(dataset)).samples.values()
     chosen = [sample for samples in splits for sample in samples]
-    found = Counter((str(pair.benign.cell), trace_of(pair)) for pair in paired(chosen))
+    n_pairs = Counter((str(pair.benign.cell), trace_of(pair)) for pair in paired(chosen))
     pairs: dict[str, dict[str, int]] = {}
-    for (cell, trace), n in sorted(found.items()):
+    for (cell, trace), n in sorted(n_pairs.items()):
         pairs.setdefault(cell, {})[trace] = n
     with tempfile.TemporaryDirectory(dir=inputs.paths.data) as folder:
         write_manifest(Path(folder), {"status": "running"})
-        whole = inputs._replace(dataset=_every_sample(dataset))
-        built = build.build(whole, Path(folder), [Split.TRAIN])["splits"][Split.TRAIN.value]["cells"]
-    samples = {cell: dict(made["by_source"]) for cell, made in sorted(built.items())}
+        unlimited = inputs._replace(dataset=_every_sample(dataset))
+        built = build.build(unlimited, Path(folder), [Split.TRAIN])["splits"][Split.TRAIN.value]["cells"]
+    samples = {cell: dict(facts["by_source"]) for cell, facts in sorted(built.items())}
     return CellCounts(pairs, samples, _questions(inputs))
 
 
 def _questions(inputs: PaperInputs) -> dict[str, dict[str, int]]:
     """How many questions a subject model could be asked, under a cue, an incentive, or either in turn."""
-    found: dict[str, dict[str, int]] = {}
+    by_cell: dict[str, dict[str, int]] = {}
     for name, declared in SOURCES.items():
-        asked = declared.questions
-        if asked is None or name not in {*inputs.dataset.ingredients, *STATED_QUESTIONS}:
+        questions = declared.questions
+        if questions is None or name not in {*inputs.dataset.ingredients, *STATED_QUESTIONS}:
             continue
-        n = STATED_QUESTIONS.get(name) or sum(1 for _ in asked.load(files_of(inputs, name)))
-        if not isinstance(asked, CodingProblems):
-            found.setdefault(str(Cell(Category.SYCOPHANCY_BIAS, asked.task)), {})[name] = n
-        if not isinstance(asked, CuedQuestions):
-            found.setdefault(str(Cell(Category.SPECIFICATION_GAMING, asked.task)), {})[name] = n
-    return found
+        n = STATED_QUESTIONS.get(name) or sum(1 for _ in questions.load(files_of(inputs, name)))
+        if not isinstance(questions, CodingProblems):
+            by_cell.setdefault(str(Cell(Category.SYCOPHANCY_BIAS, questions.task)), {})[name] = n
+        if not isinstance(questions, CuedQuestions):
+            by_cell.setdefault(str(Cell(Category.SPECIFICATION_GAMING, questions.task)), {})[name] = n
+    return by_cell
 
 
 def _every_pair(dataset: PaperDataset) -> PaperDataset:
@@ -105,8 +105,8 @@ def _every_pair(dataset: PaperDataset) -> PaperDataset:
 
 def _every_sample(dataset: PaperDataset) -> PaperDataset:
     shares = {
-        name: one and one.model_copy(update={"max_share": float(one.max_share > 0)})
-        for name, one in dataset.sources.items()
+        name: ingredient and ingredient.model_copy(update={"max_share": float(ingredient.max_share > 0)})
+        for name, ingredient in dataset.sources.items()
     }
     quotas = {category: dict.fromkeys(tasks, _ALL) for category, tasks in dataset.corpus.items()}
     return dataset.model_copy(update={"sources": shares, "corpus": quotas, "allow_short": True})

@@ -26,19 +26,19 @@ _FILE = "lengths.yaml"
 
 def mean_characters() -> dict[str, dict[str, int]]:
     """Characters of request and response together, the mean of each cell, by split."""
-    found: dict[str, dict[str, int]] = yaml.safe_load(
+    means: dict[str, dict[str, int]] = yaml.safe_load(
         (files("monitorbench.corpus.paper") / _FILE).read_text("utf-8")
     )
-    return found
+    return means
 
 
 def measure(directory: Path, split: Split) -> dict[str, int]:
     """Measure the mean characters of each cell in a built split; `UserError` where it is missing."""
-    found: defaultdict[str, list[int]] = defaultdict(list)
+    lengths_by_cell: defaultdict[str, list[int]] = defaultdict(list)
     for batch in read_batches(directory, split):
         for sample in batch:
-            found[str(sample.cell)].append(len(request_text(sample)) + len(response_text(sample)))
-    return {cell: round(float(np.mean(lengths))) for cell, lengths in sorted(found.items())}
+            lengths_by_cell[str(sample.cell)].append(len(request_text(sample)) + len(response_text(sample)))
+    return {cell: round(float(np.mean(lengths))) for cell, lengths in sorted(lengths_by_cell.items())}
 
 
 def _main() -> None:

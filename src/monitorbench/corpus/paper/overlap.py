@@ -93,18 +93,18 @@ class Index:
     def overlaps(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         """Which of `texts` are at least `threshold` similar to a text of the index; [n]."""
         signed = signatures(texts, self._settings)
-        found = np.zeros(len(texts), bool)
+        overlapping = np.zeros(len(texts), bool)
         candidates: defaultdict[int, set[int]] = defaultdict(set)
         for column, order, ordered in zip(signed.keys.T, self._order, self._sorted, strict=True):
             starts, ends = np.searchsorted(ordered, column), np.searchsorted(ordered, column, "right")
             for row in np.flatnonzero(ends > starts):
                 candidates[int(row)].update(order[starts[row] : ends[row]].tolist())
-        for row, others in candidates.items():
+        for row, numbers in candidates.items():
             mine = shingles(texts[row])
-            found[row] = any(
-                jaccard(mine, self._of(other)) >= self._settings.threshold for other in sorted(others)
+            overlapping[row] = any(
+                jaccard(mine, self._of(number)) >= self._settings.threshold for number in sorted(numbers)
             )
-        return found
+        return overlapping
 
     def _of(self, index: int) -> NDArray[np.uint64]:
         if index not in self._shingles:
@@ -118,7 +118,7 @@ def first_of_each(texts: Sequence[str], signed: Signatures, settings: NearDuplic
     Goes through the texts in their order: one is dropped if it is at least `threshold` similar to one
     that was kept before it, never because of one that was dropped itself.
     """
-    kept = np.ones(len(texts), bool)
+    is_first = np.ones(len(texts), bool)
     shared = in_company(signed.keys)
     buckets: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     sets: dict[int, NDArray[np.uint64]] = {}
@@ -128,16 +128,16 @@ def first_of_each(texts: Sequence[str], signed: Signatures, settings: NearDuplic
     for row in np.flatnonzero(shared.any(axis=1)).tolist():
         bands = np.flatnonzero(shared[row]).tolist()
         mine = [(band, int(signed.keys[row, band])) for band in bands]
-        others = sorted({other for key in mine for other in buckets.get(key, ())})
-        if others and _is_near_duplicate(
-            row, others, texts, signed.minhashes, sets, settings.threshold, slack
+        numbers = sorted({number for key in mine for number in buckets.get(key, ())})
+        if numbers and _is_near_duplicate(
+            row, numbers, texts, signed.minhashes, sets, settings.threshold, slack
         ):
-            kept[row] = False
+            is_first[row] = False
             sets.pop(row, None)
             continue
         for key in mine:
             buckets[key].append(row)
-    return kept
+    return is_first
 
 
 def _is_near_duplicate(
@@ -154,13 +154,13 @@ def _is_near_duplicate(
     for position in np.argsort(-estimates, kind="stable"):
         if estimates[position] < threshold - slack:
             return False
-        other = others[position]
-        if texts[row] == texts[other]:
+        candidate = others[position]
+        if texts[row] == texts[candidate]:
             return True
-        for index in (row, other):
+        for index in (row, candidate):
             if index not in sets:
                 sets[index] = shingles(texts[index])
-        if jaccard(sets[row], sets[other]) >= threshold:
+        if jaccard(sets[row], sets[candidate]) >= threshold:
             return True
     return False
 
@@ -186,7 +186,7 @@ def normalised(text: str) -> bytes:
 def _flat(texts: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """All shingles of all texts in one row, and where each text's begin; no loop over shingles."""
     parts = [normalised(text) for text in texts]
-    lengths = np.fromiter((len(part) for part in parts), np.int64, len(parts))
+    lengths = np.fromiter((len(encoded) for encoded in parts), np.int64, len(parts))
     ends = np.cumsum(lengths)
     data = b"".join(parts)
     count = len(data) - _SHINGLE_BYTES + 1

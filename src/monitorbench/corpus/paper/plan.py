@@ -43,9 +43,9 @@ def plan(inputs: PaperInputs, known: CellCounts) -> list[CellPlan]:
     used = {name: ingredient.max_share for name, ingredient in dataset.ingredients.items()}
     planned = []
     for cell, quota in dataset.benchmark_quotas.items():
-        there = known.pairs.get(cell, {})
-        asked = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
-        taken = sum(min(n, there.get(trace, 0)) for trace, n in asked.items())
+        available = known.pairs.get(cell, {})
+        wanted = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
+        n_test = sum(min(n, available.get(trace, 0)) for trace, n in wanted.items())
         per_split = dataset.development_pairs if quota.development_pairs is None else quota.development_pairs
         samples = {name: n for name, n in known.samples.get(cell, {}).items() if name in used}
         samples_asked = dataset.corpus_quotas.get(cell, 0)
@@ -53,10 +53,10 @@ def plan(inputs: PaperInputs, known: CellCounts) -> list[CellPlan]:
         planned.append(
             CellPlan(
                 cell,
-                sum(asked.values()),
-                taken,
+                sum(wanted.values()),
+                n_test,
                 2 * per_split,
-                min(2 * per_split, sum(there.values()) - taken),
+                min(2 * per_split, sum(available.values()) - n_test),
                 samples_asked,
                 cell_size(samples, used, samples_asked),
                 stated,
@@ -73,17 +73,17 @@ def print_plan(inputs: PaperInputs) -> None:
     table.add_column(f"dataset={inputs.dataset.name}", no_wrap=True)
     for name in ("test", "dev", "train", "rows", "quest."):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in cells:
+    for row in cells:
         table.add_row(
-            one.cell,
-            f"{one.pairs}/{one.pairs_asked}",
-            f"{one.development}/{one.development_asked}",
-            f"{one.samples:,}/{one.samples_asked:,}",
-            f"{one.stated:,}" if one.stated else "-",
-            f"{one.questions:,}" if one.questions else "-",
+            row.cell,
+            f"{row.pairs}/{row.pairs_asked}",
+            f"{row.development}/{row.development_asked}",
+            f"{row.samples:,}/{row.samples_asked:,}",
+            f"{row.stated:,}" if row.stated else "-",
+            f"{row.questions:,}" if row.questions else "-",
         )
-    pairs, pairs_asked = sum(one.pairs for one in cells), sum(one.pairs_asked for one in cells)
-    samples, samples_asked = sum(one.samples for one in cells), sum(one.samples_asked for one in cells)
+    pairs, pairs_asked = sum(row.pairs for row in cells), sum(row.pairs_asked for row in cells)
+    samples, samples_asked = sum(row.samples for row in cells), sum(row.samples_asked for row in cells)
     console = Console(width=80, highlight=False)
     console.print(table)
     console.print(

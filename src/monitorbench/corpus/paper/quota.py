@@ -26,13 +26,13 @@ def fill(sources: Sequence[str], max_shares: Mapping[str, float], quota: int) ->
     Takes `cell_size` of them, the first ones whose source is not at its cap; the indices are ascending.
     """
     size = cell_size(Counter(sources), max_shares, quota)
-    taken: Counter[str] = Counter()
+    n_by_source: Counter[str] = Counter()
     chosen: list[int] = []
     for index, source in enumerate(sources):
         if len(chosen) == size:
             break
-        if taken[source] < _cap(max_shares[source], size):
-            taken[source] += 1
+        if n_by_source[source] < _cap(max_shares[source], size):
+            n_by_source[source] += 1
             chosen.append(index)
     return chosen
 

@@ -88,12 +88,12 @@ def fill_cell(job: CellJob) -> Filled:
     rejected: Counter[str] = Counter()
     for code, reason in enumerate(_OVERLAPS[1:], start=1):
         rejected[reason] = int((rows.overlap == code).sum())
-    left = np.flatnonzero(rows.overlap == 0)
+    clean = np.flatnonzero(rows.overlap == 0)
     # Nonsense only tops up what is real.
-    is_synthetic = np.array([name == synthetic.SOURCE for name in names])[rows.source[left]]
-    left = left[np.lexsort((rows.order[left], is_synthetic))]
-    undisputed = left[~_contradicted(rows, left)]
-    rejected["equal content with both labels"] = len(left) - len(undisputed)
+    is_synthetic = np.array([name == synthetic.SOURCE for name in names])[rows.source[clean]]
+    clean = clean[np.lexsort((rows.order[clean], is_synthetic))]
+    undisputed = clean[~_contradicted(rows, clean)]
+    rejected["equal content with both labels"] = len(clean) - len(undisputed)
     varies = np.isin(rows.source[undisputed], [names.index(name) for name in job.variants])
     distinct = undisputed[_distinct(job, rows, undisputed) | varies]
     rejected["near-duplicate within the corpus"] = len(undisputed) - len(distinct)
@@ -131,24 +131,24 @@ def _scan(job: CellJob, names: Sequence[str]) -> _Rows:
     names_read = ("id", "group_id", "source", "label", "cue", "subcategory", "split", "request", "response")
     for table in batches(job.files, names_read):
         batch = table.to_pylist()
-        asked = [row_text(row["request"]) for row in batch]
-        said = [row_text(row["response"]) for row in batch]
-        request_overlaps = requests.overlaps(asked)
-        response_overlaps = responses.overlaps(said) & [
-            len(text) >= job.near_duplicates.shortest_response for text in said
+        request_texts = [row_text(row["request"]) for row in batch]
+        response_texts = [row_text(row["response"]) for row in batch]
+        request_overlaps = requests.overlaps(request_texts)
+        response_overlaps = responses.overlaps(response_texts) & [
+            len(text) >= job.near_duplicates.shortest_response for text in response_texts
         ]
         held_out = np.array([{row["cue"], row["subcategory"]} & set(job.held_out) != set() for row in batch])
         in_group = np.array([row["group_id"] in groups for row in batch])
-        elsewhere = np.array([row["split"] not in (None, Split.TRAIN) for row in batch])
+        in_other_split = np.array([row["split"] not in (None, Split.TRAIN) for row in batch])
         parts.append(
             _Rows(
                 order=np.array([_order(job.seed, row["id"]) for row in batch], np.uint64),
                 source=np.array([number[row["source"]] for row in batch], np.int16),
                 label=np.array([row["label"] == Label.MISBEHAVIOR for row in batch]),
-                keys=signatures(_both(asked, said), job.near_duplicates).keys,
-                content=np.array([_hash64(text) for text in _both(asked, said)], np.uint64),
+                keys=signatures(_both(request_texts, response_texts), job.near_duplicates).keys,
+                content=np.array([_hash64(text) for text in _both(request_texts, response_texts)], np.uint64),
                 overlap=np.select(
-                    [elsewhere, held_out, in_group, request_overlaps, response_overlaps], [5, 4, 1, 2, 3]
+                    [in_other_split, held_out, in_group, request_overlaps, response_overlaps], [5, 4, 1, 2, 3]
                 ).astype(np.int8),
             )
         )
@@ -178,9 +178,11 @@ def _distinct(job: CellJob, rows: _Rows, left: NDArray[np.int64]) -> NDArray[np.
         position += table.num_rows
     for label in (True, False):
         ours = np.flatnonzero(company & (rows.label[left] == label))
-        said = [texts[row] for row in left[ours].tolist()]
-        if said:
-            keep[ours] = first_of_each(said, signatures(said, job.near_duplicates), job.near_duplicates)
+        contents = [texts[row] for row in left[ours].tolist()]
+        if contents:
+            keep[ours] = first_of_each(
+                contents, signatures(contents, job.near_duplicates), job.near_duplicates
+            )
     return keep
 
 
@@ -192,10 +194,10 @@ def _write(job: CellJob, chosen: NDArray[np.int64]) -> tuple[dict[str, str], Cou
     for table in batches(job.files):
         start, end = np.searchsorted(chosen, [position, position + table.num_rows])
         if end > start:
-            taken = table.take(chosen[start:end] - position)
-            strata.update(taken["stratum"].to_pylist())
-            split = pa.array([Split.TRAIN.value] * taken.num_rows, pa.string())
-            writer.write(taken.set_column(taken.schema.get_field_index("split"), "split", split))
+            selected = table.take(chosen[start:end] - position)
+            strata.update(selected["stratum"].to_pylist())
+            split = pa.array([Split.TRAIN.value] * selected.num_rows, pa.string())
+            writer.write(selected.set_column(selected.schema.get_field_index("split"), "split", split))
         position += table.num_rows
     return writer.close(), strata
 

@@ -62,14 +62,14 @@ def paper_inputs(study: Study) -> PaperInputs:
 
 def units(inputs: PaperInputs) -> list[Unit]:
     """The units of a dataset, in the order their candidates are read; `UserError` for an unknown source."""
-    dataset, made = inputs.dataset, []
+    dataset, result = inputs.dataset, []
     for name in sorted(dataset.ingredients):
         declared = _declared(name, inputs)
         if declared.needs_subject and not dataset.elicited:
             continue
-        made += [Unit(name, part, declared.parts) for part in range(declared.parts)]
+        result += [Unit(name, number, declared.parts) for number in range(declared.parts)]
     parts = -(-dataset.synthetic_samples // _SYNTHETIC_PER_UNIT)
-    return made + [Unit(synthetic.SOURCE, part, parts) for part in range(parts)]
+    return result + [Unit(synthetic.SOURCE, number, parts) for number in range(parts)]
 
 
 def unit_identities(inputs: PaperInputs) -> dict[str, Any]:
@@ -82,8 +82,8 @@ def unit_identity(inputs: PaperInputs, unit: Unit) -> dict[str, Any]:
     dataset = inputs.dataset
     identity: dict[str, Any] = {"unit": unit, "seed": dataset.seed, "columns": SAMPLE_SCHEMA.names}
     if unit.source == synthetic.SOURCE:
-        asked = {"samples": dataset.synthetic_samples, "quotas": dataset.corpus_quotas}
-        return identity | asked | {"version": synthetic.VERSION}
+        settings = {"samples": dataset.synthetic_samples, "quotas": dataset.corpus_quotas}
+        return identity | settings | {"version": synthetic.VERSION}
     declared = SOURCES[unit.source]
     read = [declared]
     if declared.uses_scorer:
@@ -122,8 +122,8 @@ def construct(inputs: PaperInputs, unit: Unit, bad_rows: Counter[str]) -> Iterat
 def _declared(name: str, inputs: PaperInputs) -> SourceDeclaration:
     packaged = {source.name for source in SOURCES.values() if source.installed is not None}
     if name not in {*inputs.sources, *packaged}:
-        known = ", ".join(sorted({*inputs.sources, *packaged}))
-        raise UserError(f"dataset.sources.{name}: no such source; conf/source has {known}")
+        expected = ", ".join(sorted({*inputs.sources, *packaged}))
+        raise UserError(f"dataset.sources.{name}: no such source; conf/source has {expected}")
     if name not in SOURCES:
         raise UserError(
             f"dataset.sources.{name}: nothing in sources/ declares what to make of this source; leave it out "
@@ -169,15 +169,15 @@ def files_of(inputs: PaperInputs, name: str) -> SourceFiles:
 
 
 def _source_identity(inputs: PaperInputs, declared: SourceDeclaration) -> dict[str, Any]:
-    named = {"name": declared.name, "version": declared.version}
+    identity = {"name": declared.name, "version": declared.version}
     if declared.installed is not None:
         try:
-            return {**named, "sha256": declared.installed.sha256()}
+            return {**identity, "sha256": declared.installed.sha256()}
         except FileNotFoundError as error:
             raise UserError(str(error)) from error
     source = inputs.sources[declared.name]
     if all(file.sha256 for file in source.files):
         # Known without the files: a machine that only reads a built dataset needs no mirror.
         digests = [file.sha256 for file in source.files]
-        return {**named, "licence": source.licence, "revision": source.revision, "files": digests}
-    return {**named, "licence": source.licence, **fetch.identity(files_of(inputs, declared.name))}
+        return {**identity, "licence": source.licence, "revision": source.revision, "files": digests}
+    return {**identity, "licence": source.licence, **fetch.identity(files_of(inputs, declared.name))}

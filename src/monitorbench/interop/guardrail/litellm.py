@@ -74,14 +74,14 @@ def call_in(value: object, unknown: UnknownContent = "show") -> Call:
         where = ".".join(map(str, first["loc"][:2])) or "body"
         raise NoChat(f"{where}: {first['msg']}") from error
     sent_messages = sent.structured_messages
-    given = messages_in(sent_messages, "structured_messages", unknown) if sent_messages else ()
+    history = messages_in(sent_messages, "structured_messages", unknown) if sent_messages else ()
     category = (sent.additional_provider_specific_params or {}).get("category")
     if category is not None and not isinstance(category, str):
         raise NoChat("additional_provider_specific_params.category: expected a text")
     is_response = sent.input_type == "response"
-    known = "\n".join(message.content for message in given)
-    texts = [text for text in sent.texts or () if is_response or text not in known]
-    images = [] if given and not is_response else sent.images or ()
+    history_text = "\n".join(message.content for message in history)
+    texts = [text for text in sent.texts or () if is_response or text not in history_text]
+    images = [] if history and not is_response else sent.images or ()
     content: list[Any] = [*texts, *({"type": "image", "image": image} for image in images)]
     for name, extra in (sent.model_extra or {}).items():
         if name not in _UNJUDGED and not is_nothing(extra):
@@ -93,14 +93,14 @@ def call_in(value: object, unknown: UnknownContent = "show") -> Call:
                 raise NoChat(f"{name[:40]!r}: nested too deeply") from error
     calls = sent.tool_calls or None
     own: tuple[Message, ...] = ()
-    if is_response or content or calls or not given:
+    if is_response or content or calls or not history:
         role = "assistant" if is_response else "user"
         own = messages_in([{"role": role, "content": content, "tool_calls": calls}], "body", unknown)
     return Call(
         sent.litellm_call_id or "",
         is_response,
-        own if is_response else (*given, *own),
-        given if is_response else (),
+        own if is_response else (*history, *own),
+        history if is_response else (),
         category,
     )
 
@@ -132,20 +132,20 @@ class Requests:
     def exchange(self, call: Call) -> Exchange | None:
         """An answer beside its request; None where no request of its id is known."""
         with self._lock:
-            asked = call.asked or self._known.get(call.id, ())
-        return Exchange(asked, call.messages) if asked else None
+            request = call.asked or self._known.get(call.id, ())
+        return Exchange(request, call.messages) if request else None
 
     def _forget(self, name: str) -> None:
-        if (known := self._known.pop(name, None)) is not None:
-            self._characters -= _characters(name, known)
+        if (messages := self._known.pop(name, None)) is not None:
+            self._characters -= _characters(name, messages)
 
 
 def _characters(name: str, messages: tuple[Message, ...]) -> int:
     """Return the size of a remembered request, counted as characters."""
     texts = [name]
-    for one in messages:
-        texts += (one.content, one.thinking, one.tool_call_id)
-        for call in one.tool_calls:
+    for message in messages:
+        texts += (message.content, message.thinking, message.tool_call_id)
+        for call in message.tool_calls:
             texts += (call.id, call.name, call.arguments)
-    n = 1 + len(messages) + sum(len(one.tool_calls) for one in messages)
+    n = 1 + len(messages) + sum(len(message.tool_calls) for message in messages)
     return n * _OVERHEAD + sum(map(len, texts))

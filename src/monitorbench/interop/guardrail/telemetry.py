@@ -32,7 +32,7 @@ def evaluation_event(
 
     `error` is a word of few, and its severity a warning. `more` are attributes of our own.
     """
-    given: dict[str, str | float | bool | None] = {
+    attributes: dict[str, str | float | bool | None] = {
         "gen_ai.evaluation.name": name,
         "gen_ai.evaluation.score.value": score,
         "gen_ai.evaluation.score.label": label,
@@ -46,10 +46,10 @@ def evaluation_event(
         "observedTimeUnixNano": str(nanoseconds),
         "severityNumber": _INFO if error is None else _WARN,
         "eventName": EVENT,
-        "attributes": [_attribute(key, value) for key, value in given.items() if value is not None],
+        "attributes": [_attribute(key, value) for key, value in attributes.items() if value is not None],
     }
-    if found := _TRACE.fullmatch(traceparent):
-        record |= {"traceId": found[1], "spanId": found[2]}
+    if match := _TRACE.fullmatch(traceparent):
+        record |= {"traceId": match[1], "spanId": match[2]}
     scope = {"scope": {"name": "monitorbench"}, "logRecords": [record]}
     resource = {"attributes": [_attribute("service.name", "monitorbench")]}
     return json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]})

@@ -32,8 +32,8 @@ def find_columns(
     not there or there twice, or where no score or label can be found, `ConfigError` where two settings say
     which monitors there are.
     """
-    named = settings.columns.named()
-    wanted = [*named.values(), *(settings.monitors or {}).values()]
+    configured = settings.columns.named()
+    wanted = [*configured.values(), *(settings.monitors or {}).values()]
     wanted += [name for usual in settings.columns.looked_for().values() for name in usual]
     below = tuple(name[:-1] for name in wanted if name.endswith(".*"))
     if twice := [name for name in clashing if name in wanted or (below and name.startswith(below))]:
@@ -41,29 +41,31 @@ def find_columns(
             f"two columns are called {twice[0]} (a field with a dot in its name, and one inside another); "
             "rename one"
         )
-    found: dict[str, str] = {}
-    for role, name in named.items():
+    by_role: dict[str, str] = {}
+    for role, name in configured.items():
         if not (role == "score" and name.endswith(".*")) and name not in present:
             raise UserError(absent_column(f"import.columns.{role}={name}", name, present))
-        found[role] = name
+        by_role[role] = name
     before = ["", *(f"{action}." for action in settings.actions)]
     for role, usual in settings.columns.looked_for().items():
-        there = [f"{prefix}{name}" for prefix in before for name in usual if f"{prefix}{name}" in present]
-        if there:
-            found[role] = there[0]
-    scores, of_file = _scores(present, settings, found, files)
-    if not scores and "flagged" not in found:
+        candidates = [
+            f"{prefix}{name}" for prefix in before for name in usual if f"{prefix}{name}" in present
+        ]
+        if candidates:
+            by_role[role] = candidates[0]
+    scores, of_file = _scores(present, settings, by_role, files)
+    if not scores and "flagged" not in by_role:
         raise UserError(absent_column("import.columns.score", "score", present))
-    if "label" not in found and "step_label" not in found:
-        said = absent_column("import.columns.label", "label", present)
-        raise UserError(f"{said}; labels of another file are joined by import.labels=FILE")
-    if len(scores) > 1 and "flagged" in found:
+    if "label" not in by_role and "step_label" not in by_role:
+        message = absent_column("import.columns.label", "label", present)
+        raise UserError(f"{message}; labels of another file are joined by import.labels=FILE")
+    if len(scores) > 1 and "flagged" in by_role:
         raise UserError(
-            f"import.columns.flagged={found['flagged']}: of which of {len(scores)} monitors? "
+            f"import.columns.flagged={by_role['flagged']}: of which of {len(scores)} monitors? "
             "expected import.columns.flagged='' with a column of scores a monitor"
         )
-    found.pop("score", None)
-    return ImportedColumns(found, scores, of_file)
+    by_role.pop("score", None)
+    return ImportedColumns(by_role, scores, of_file)
 
 
 def _scores(
@@ -73,14 +75,14 @@ def _scores(
     column = found.get("score", "")
     if settings.monitors is not None:
         scores, of_file = {}, {}
-        for name, given in settings.monitors.items():
-            file, _, in_file = given.partition("/")
-            if given not in present and file in files:
+        for name, source in settings.monitors.items():
+            file, _, in_file = source.partition("/")
+            if source not in present and file in files:
                 of_file[name] = file
-                given = in_file
-            if given not in present:
-                raise UserError(absent_column(f"import.monitors.{name}={given}", given, present))
-            scores[name] = given
+                source = in_file
+            if source not in present:
+                raise UserError(absent_column(f"import.monitors.{name}={source}", source, present))
+            scores[name] = source
         found.pop("monitor", None)
         return scores, of_file
     if column.endswith(".*"):
@@ -99,6 +101,6 @@ def _scores(
 
 def absent_column(said: str, name: str, present: Sequence[str]) -> str:
     """One line on a column that was asked for by `said` and is not there, with the nearest name."""
-    shown = ", ".join(present[:20]) + (f" and {len(present) - 20} more" if len(present) > 20 else "")
+    listing = ", ".join(present[:20]) + (f" and {len(present) - 20} more" if len(present) > 20 else "")
     nearest = did_you_mean(name, list(present))
-    return f"{said}: no such column; {nearest}{' ' if nearest else ''}there are {shown}"
+    return f"{said}: no such column; {nearest}{' ' if nearest else ''}there are {listing}"

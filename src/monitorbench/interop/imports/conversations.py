@@ -53,15 +53,15 @@ def read_side(
         return ConversationSide(pa.nulls(n, pa.string()), None)
     speaker = Role.USER if role == "request" else Role.ASSISTANT
     cells = _Cells(read, columns.names[role], speaker, unknown)
-    there = pc.is_valid(cells.values).to_numpy(zero_copy_only=False)
+    is_present = pc.is_valid(cells.values).to_numpy(zero_copy_only=False)
     if role == "response" and keys.steps is not None:
-        return _of_chats(_in_steps(cells, keys, there))
+        return _of_chats(_in_steps(cells, keys, is_present))
     first = np.full(n, -1, dtype=np.int64)
-    rows = np.flatnonzero(there)[::-1]
+    rows = np.flatnonzero(is_present)[::-1]
     first[keys.samples[rows]] = rows
-    taken = cells.values.take(pa.array(first, mask=first < 0))
-    if not pc.any(pc.match_substring_regex(taken, r"^\s*[\[{]")).as_py():
-        return ConversationSide(taken, None)
+    values = cells.values.take(pa.array(first, mask=first < 0))
+    if not pc.any(pc.match_substring_regex(values, r"^\s*[\[{]")).as_py():
+        return ConversationSide(values, None)
     return _of_chats(cells.chats(first.tolist()))
 
 
@@ -71,10 +71,10 @@ def _in_steps(cells: "_Cells", keys: Keys, there: np.ndarray) -> list[Chat | Non
     order = rows[np.lexsort((rows, keys.steps[rows], keys.samples[rows]))]
     samples, steps = keys.samples[order], keys.steps[order]
     begins = np.r_[True, (samples[1:] != samples[:-1]) | (steps[1:] != steps[:-1])][: len(order)]
-    found: list[Chat | None] = [None] * len(keys.names)
+    chats: list[Chat | None] = [None] * len(keys.names)
     for step, sample in zip(cells.chats(order[begins].tolist()), samples[begins].tolist(), strict=True):
-        found[sample] = (*(found[sample] or ()), *(step or ()))
-    return found
+        chats[sample] = (*(chats[sample] or ()), *(step or ()))
+    return chats
 
 
 class _Cells:
@@ -86,17 +86,17 @@ class _Cells:
 
     def chats(self, rows: Sequence[int]) -> list[Chat | None]:
         """Return the chat in each row, None for row -1; says how many look like one and are text."""
-        found: list[Chat | None] = []
+        parsed: list[Chat | None] = []
         doubtful: list[int] = []
         for row in rows:
             if row < 0:
-                found.append(None)
+                parsed.append(None)
                 continue
             value, is_doubtful = cell(self.values[row].as_py())
             if is_doubtful:
                 doubtful.append(row)
             try:
-                found.append(chat_in(value, self._name, self._speaker, self._unknown))
+                parsed.append(chat_in(value, self._name, self._speaker, self._unknown))
             except NoChat as error:
                 refuse(self._read, row, self._name, str(error), "text, or a chat as a list of messages")
         if doubtful:
@@ -106,17 +106,17 @@ class _Cells:
                 f"{len(doubtful):,}",
                 self._read.where(doubtful[0]),
             )
-        return found
+        return parsed
 
 
 def _of_chats(chats: list[Chat | None]) -> ConversationSide:
-    said = [
+    encoded = [
         None
         if chat is None
-        else json.dumps([one.model_dump(mode="json") for one in chat], ensure_ascii=False)
+        else json.dumps([message.model_dump(mode="json") for message in chat], ensure_ascii=False)
         for chat in chats
     ]
-    return ConversationSide(pa.array(said, pa.string()), chats)
+    return ConversationSide(pa.array(encoded, pa.string()), chats)
 
 
 @dataclass(frozen=True)
@@ -136,14 +136,16 @@ def stored(
     names, pairs = names.take(rows), pairs.take(rows)
     absent = pc.binary_join_element_wise(_NO_RESPONSE.split("{}")[0], names, "]", "")
     if request.chats is None and response.chats is None:
-        asked = pc.fill_null(request.plain.take(rows), _NO_REQUEST)
-        said = pc.coalesce(response.plain.take(rows), absent)
+        request_texts = pc.fill_null(request.plain.take(rows), _NO_REQUEST)
+        response_texts = pc.coalesce(response.plain.take(rows), absent)
         return Conversations(
-            _plain_ids(pairs, asked, said), _plain(asked, Role.USER), _plain(said, Role.ASSISTANT)
+            _plain_ids(pairs, request_texts, response_texts),
+            _plain(request_texts, Role.USER),
+            _plain(response_texts, Role.ASSISTANT),
         )
     requests = _chats(request, at, [_NO_REQUEST] * len(at), Role.USER)
     responses = _chats(response, at, absent.to_pylist(), Role.ASSISTANT)
-    ids = [content_id(*one) for one in zip(pairs.to_pylist(), requests, responses, strict=True)]
+    ids = [content_id(*fields) for fields in zip(pairs.to_pylist(), requests, responses, strict=True)]
     return Conversations(
         pa.array(ids, pa.string()), _table(requests, "request"), _table(responses, "response")
     )
@@ -153,7 +155,9 @@ def _chats(side: ConversationSide, at: IntArray, absent: Sequence[str], speaker:
     chats = side.chats
     if chats is None:
         plain = side.plain.take(pa.array(at)).to_pylist()
-        chats_here = [None if one is None else (Message(role=speaker, content=one),) for one in plain]
+        chats_here = [
+            None if content is None else (Message(role=speaker, content=content),) for content in plain
+        ]
     else:
         chats_here = [chats[i] for i in at.tolist()]
     return [
@@ -191,15 +195,15 @@ def _plain(contents: pa.Array, speaker: Role) -> pa.Array:
 
 def _plain_ids(pairs: pa.Array, requests: pa.Array, responses: pa.Array) -> pa.Array:
     """`records.content_id` of one message each, without a record for each."""
-    rest = '"thinking":"","tool_call_id":"","tool_calls":[]}]'
-    found: list[str] = []
+    empty_fields = '"thinking":"","tool_call_id":"","tool_calls":[]}]'
+    ids: list[str] = []
     for start in range(0, len(pairs), _AT_ONCE):
-        parts = (one.slice(start, _AT_ONCE).to_pylist() for one in (pairs, requests, responses))
-        found += [
+        parts = (column.slice(start, _AT_ONCE).to_pylist() for column in (pairs, requests, responses))
+        ids += [
             hashlib.sha256(
-                f'[{_quoted(pair)},[{{"content":{_quoted(asked)},"role":"user",{rest},'
-                f'[{{"content":{_quoted(said)},"role":"assistant",{rest}]'.encode()
+                f'[{_quoted(pair)},[{{"content":{_quoted(request)},"role":"user",{empty_fields},'
+                f'[{{"content":{_quoted(response)},"role":"assistant",{empty_fields}]'.encode()
             ).hexdigest()[:16]
-            for pair, asked, said in zip(*parts, strict=True)
+            for pair, request, response in zip(*parts, strict=True)
         ]
-    return pa.array(found, pa.string())
+    return pa.array(ids, pa.string())

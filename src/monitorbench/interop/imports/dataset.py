@@ -55,31 +55,33 @@ def write_dataset(
     run = RunDirectory(data, name, identity, is_shared=True)
     pairs = _pair_ids(samples)
     rows = {
-        split: found for i, split in enumerate(SPLITS) if (found := np.flatnonzero(samples.splits == i)).size
+        split: indices
+        for i, split in enumerate(SPLITS)
+        if (indices := np.flatnonzero(samples.splits == i)).size
     }
     if run.done:
         origins = pq.read_table(run.path / ORIGINS)
         ids = {split: _ids_of(origins, split) for split in rows}
-        if all(len(ids[split]) == len(found) for split, found in rows.items()):
+        if all(len(ids[split]) == len(indices) for split, indices in rows.items()):
             _log.info("import: reusing %s", run.path)
             return Written(run.path, ids, rows)
     ids = {}
     with run.appearing(config) as (folder, results):
         splits: dict[str, Any] = {}
-        for split, found in rows.items():
+        for split, indices in rows.items():
             writer = ShardWriter(folder / split.value, "part", _ROWS)
             parts = [
-                _table(samples, split, pairs, request, response, found[start : start + _ROWS])
-                for start in range(0, len(found), _ROWS)
+                _table(samples, split, pairs, request, response, indices[start : start + _ROWS])
+                for start in range(0, len(indices), _ROWS)
             ]
-            ids[split] = pa.concat_arrays([part["id"].combine_chunks() for part in parts])
-            _refuse_equal(ids[split], samples.names.take(pa.array(found)))
-            for part in parts:
-                writer.write(part)
+            ids[split] = pa.concat_arrays([shard["id"].combine_chunks() for shard in parts])
+            _refuse_equal(ids[split], samples.names.take(pa.array(indices)))
+            for shard in parts:
+                writer.write(shard)
             digests = writer.close()
             splits[split.value] = {
-                "samples": len(found),
-                "pairs": _n_pairs(samples, pairs, found),
+                "samples": len(indices),
+                "pairs": _n_pairs(samples, pairs, indices),
                 "sha256": next(iter(digests.values())) if len(digests) == 1 else content_hash(digests),
             }
         _write_origins(folder, samples, ids, rows)
@@ -91,11 +93,11 @@ def _pair_ids(samples: Samples) -> pa.Array:
     """Return the file's pair of each sample, or a pair of its own, as `dataset=jsonl` has it."""
     if pc.all(pc.not_equal(samples.pairs, "")).as_py():
         return samples.pairs
-    given, own = samples.pairs.to_pylist(), samples.names.to_pylist()
+    pairs, own = samples.pairs.to_pylist(), samples.names.to_pylist()
     return pa.array(
         [
             pair or f"row-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-            for pair, name in zip(given, own, strict=True)
+            for pair, name in zip(pairs, own, strict=True)
         ]
     )
 
@@ -159,23 +161,23 @@ def _n_pairs(samples: Samples, pairs: pa.Array, at: IntArray) -> dict[str, int]:
         .group_by("cell")
         .aggregate([("pair", "count_distinct")])
     )
-    found = zip(table["cell"].to_pylist(), table["pair_count_distinct"].to_pylist(), strict=True)
-    return dict(sorted(found))
+    counts = zip(table["cell"].to_pylist(), table["pair_count_distinct"].to_pylist(), strict=True)
+    return dict(sorted(counts))
 
 
 def _write_origins(
     folder: Path, samples: Samples, ids: Mapping[Split, pa.Array], rows: Mapping[Split, IntArray]
 ) -> None:
-    at = pa.array(np.concatenate(list(rows.values())))
+    all_indices = pa.array(np.concatenate(list(rows.values())))
     splits = [
-        pa.array([split.value]).take(pa.array(np.zeros(len(one), dtype=np.int64)))
-        for split, one in rows.items()
+        pa.array([split.value]).take(pa.array(np.zeros(len(indices), dtype=np.int64)))
+        for split, indices in rows.items()
     ]
     table = pa.table(
         {
             "sample_id": pa.concat_arrays(list(ids.values())),
-            "own_id": samples.names.take(at),
-            "group": samples.groups.take(at),
+            "own_id": samples.names.take(all_indices),
+            "group": samples.groups.take(all_indices),
             "split": pa.concat_arrays(splits),
         }
     )

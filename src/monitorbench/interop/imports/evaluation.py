@@ -63,30 +63,32 @@ def write_evaluation(
         "split": split.value,
         "view": SplitView().model_dump(mode="json"),
         "judge": judge,
-        "files": [one["sha256"] for one in origin["files"]],
+        "files": [file["sha256"] for file in origin["files"]],
         "columns": origin["columns"],
     }
     run = evaluation_run(runs, name, PROMPT, identity)
     if run.done:
         return run.path
-    at, ids = data.rows[split], data.ids[split]
+    indices, ids = data.rows[split], data.ids[split]
     with run.appearing(config) as (folder, results):
-        scores, flagged = found.scores[at], found.flagged[at]
-        _write_verdicts(folder / VERDICTS, ids, found, at, content_hash([judge, name])[:8])
+        scores, flagged = found.scores[indices], found.flagged[indices]
+        _write_verdicts(folder / VERDICTS, ids, found, indices, content_hash([judge, name])[:8])
         if steps is not None:
-            _write_steps(folder, steps, ids, at)
+            _write_steps(folder, steps, ids, indices)
         unscored = int(np.count_nonzero(np.isnan(flagged)))
         results |= {
             "judge": {**judge, "name": name, "prompt": PROMPT},
             "data": data.directory.name,
             "training": None,
-            "n": len(at),
+            "n": len(indices),
             "n_unscored": unscored,
             "unscored": {UnscoredReason.NO_LABEL.value: unscored} if unscored else {},
             "n_failed": 0,
             "n_truncated": 0,
-            "n_logged": len(at),
-            "scores": score_facts(flagged, scores, np.zeros(len(at), dtype=np.bool_), settings.flag_from),
+            "n_logged": len(indices),
+            "scores": score_facts(
+                flagged, scores, np.zeros(len(indices), dtype=np.bool_), settings.flag_from
+            ),
             "imported": {
                 **origin,
                 "monitor": monitor.name,
@@ -95,9 +97,9 @@ def write_evaluation(
                 "missing": settings.missing,
                 "flag_from": settings.flag_from,
                 "has_scores": not bool(np.isnan(found.scores).all()),
-                "n_missing": int(np.count_nonzero(found.is_missing[at])),
+                "n_missing": int(np.count_nonzero(found.is_missing[indices])),
                 "n_missing_in_all_splits": n_missing,
-                "n_without_rows": int(np.count_nonzero(~found.has_rows[at])),
+                "n_without_rows": int(np.count_nonzero(~found.has_rows[indices])),
                 "n_parts_missing_in_all_splits": found.n_parts_missing,
                 "n_against_in_all_splits": found.n_against,
             },
@@ -143,7 +145,9 @@ def _lines(ids: Sequence[str], found: Scored, rows: IntArray, judge: str) -> Ite
         np.isnan(found.flagged[rows]), np.where(found.has_rows[rows], -1.0, -2.0), found.flagged[rows]
     )
     columns = (flagged, found.scores[rows], found.seconds[rows], found.cost[rows])
-    for sample, label, score, seconds, cost in zip(ids, *(one.tolist() for one in columns), strict=True):
+    for sample, label, score, seconds, cost in zip(
+        ids, *(column.tolist() for column in columns), strict=True
+    ):
         body = (
             f'{{"key":"{sample}{judge}","sample_id":"{sample}","prompt":"{PROMPT}","answer":"",'
             f'"label":{labels[label]},"score":{"null" if score != score else repr(score)},"label_mass":null,'
@@ -161,14 +165,14 @@ def steps_of(keys: Keys, samples: Samples, found: Rows) -> pa.Table | None:
     draws = np.zeros(len(rows), dtype=np.int64) if keys.draws is None else keys.draws[rows]
     order = np.lexsort((draws, keys.steps[rows], keys.samples[rows]))
     rows, draws, scores = rows[order], draws[order], found.scores[order]
-    said = np.full(len(rows), np.nan) if samples.step_labels is None else samples.step_labels[rows]
+    labels = np.full(len(rows), np.nan) if samples.step_labels is None else samples.step_labels[rows]
     return pa.table(
         {
             "sample": keys.samples[rows],
             "step": pa.array(keys.steps[rows].astype(np.int32)),
             "draw": pa.array(draws.astype(np.int32)),
             "score": pa.array(scores, mask=np.isnan(scores)),
-            "label": pa.array(said == 1, mask=np.isnan(said)),
+            "label": pa.array(labels == 1, mask=np.isnan(labels)),
         }
     )
 
@@ -176,6 +180,6 @@ def steps_of(keys: Keys, samples: Samples, found: Rows) -> pa.Table | None:
 def _write_steps(folder: Path, steps: pa.Table, ids: pa.Array, at: IntArray) -> None:
     """The steps of the samples at `at`, whose ids these are."""
     here = pc.index_in(steps["sample"], value_set=pa.array(at))
-    kept = steps.filter(pc.is_valid(here)).drop_columns(["sample"])
+    split_steps = steps.filter(pc.is_valid(here)).drop_columns(["sample"])
     names = ids.take(pc.drop_null(here).combine_chunks())
-    pq.write_table(kept.add_column(0, "sample_id", names), folder / STEPS, compression="zstd")
+    pq.write_table(split_steps.add_column(0, "sample_id", names), folder / STEPS, compression="zstd")

@@ -39,27 +39,27 @@ def labelled(read: ImportedFiles, file: Path, settings: Import) -> Labelled:
     can't be read or says two things of a sample, or where it has the label of no sample of the log.
     """
     labels = read_files([file], settings.model_copy(update={"format": "auto"}))
-    own, theirs = (_column(one, "sample", settings) for one in (read, labels))
+    own, theirs = (_column(source, "sample", settings) for source in (read, labels))
     label = _column(labels, "label", settings)
     if label in read.present:
         raise ConfigError(
             f"import.labels={file}: {read.files[0]} has a column {label!r} too; expected it in one of them"
         )
-    asked, names = _ids(read, own), _ids(labels, theirs)
+    samples, names = _ids(read, own), _ids(labels, theirs)
     _refuse_repeated(labels, names, theirs)
-    said = flags(labels, label, settings.misbehavior_values, settings.benign_values)
-    found = pc.index_in(asked, value_set=pc.if_else(pa.array(~np.isnan(said)), names, _NOTHING))
-    rows: IntArray = np.flatnonzero(pc.is_valid(found).to_numpy(zero_copy_only=False))
+    label_flags = flags(labels, label, settings.misbehavior_values, settings.benign_values)
+    positions = pc.index_in(samples, value_set=pc.if_else(pa.array(~np.isnan(label_flags)), names, _NOTHING))
+    rows: IntArray = np.flatnonzero(pc.is_valid(positions).to_numpy(zero_copy_only=False))
     if not rows.size:
         raise UserError(
             f"import.labels={file}: no label of any sample of {read.files[0]}; expected the same ids in "
             f"{theirs!r} as there in {own!r}"
         )
-    table, at = read.table.take(pa.array(rows)), found.take(pa.array(rows))
+    table, matches = read.table.take(pa.array(rows)), positions.take(pa.array(rows))
     for name in labels.table.column_names:
         if name == theirs:
             continue
-        joined = labels.table.column(name).take(at)
+        joined = labels.table.column(name).take(matches)
         if name not in table.column_names:
             table = table.append_column(name, joined)
         elif table.column(name).null_count == len(rows):
@@ -69,13 +69,13 @@ def labelled(read: ImportedFiles, file: Path, settings: Import) -> Labelled:
         present=tuple(dict.fromkeys((*read.present, *labels.present))),
         clashing=read.clashing | labels.clashing,
     )
-    return Labelled(both, labels, len(found) - len(rows))
+    return Labelled(both, labels, len(positions) - len(rows))
 
 
 def _column(read: ImportedFiles, role: str, settings: Import) -> str:
     """The column of a file that is the one named, or has a usual name for it."""
-    named = settings.columns.named().get(role)
-    wanted = [named] if named else [*settings.columns.looked_for().get(role, ())]
+    column = settings.columns.named().get(role)
+    wanted = [column] if column else [*settings.columns.looked_for().get(role, ())]
     present = read.present
     for name in wanted:
         if name in present:
@@ -85,10 +85,10 @@ def _column(read: ImportedFiles, role: str, settings: Import) -> str:
 
 
 def _ids(read: ImportedFiles, column: str) -> pa.Array:
-    found = texts(read, column)
-    if found.null_count:
-        refuse(read, int(np.flatnonzero(pc.is_null(found))[0]), column, "no sample", "an id in each row")
-    return found
+    ids = texts(read, column)
+    if ids.null_count:
+        refuse(read, int(np.flatnonzero(pc.is_null(ids))[0]), column, "no sample", "an id in each row")
+    return ids
 
 
 def _refuse_repeated(labels: ImportedFiles, names: pa.Array, column: str) -> None:

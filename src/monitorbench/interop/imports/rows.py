@@ -52,11 +52,11 @@ def imported_rows(files: Sequence[Path], settings: Import) -> ImportedRows:
     Raises `ConfigError` for settings that don't fit each other, `UserError` for what can't be read or where
     no row is left.
     """
-    whole = read = read_files(files, settings)
+    all_rows = read = read_files(files, settings)
     read, n_unusable = _usable(read, settings)
     for column, allowed in settings.where.items():
         read = _chosen(read, column, allowed)
-    sources = [whole]
+    sources = [all_rows]
     if settings.labels is not None:
         before = read.table.num_rows
         read, labels, n_left_out = labelled(read, settings.labels, settings)
@@ -71,8 +71,8 @@ def imported_rows(files: Sequence[Path], settings: Import) -> ImportedRows:
         words = pa.array([settings.misbehavior_values[0], settings.benign_values[0]])
         is_benign = np.isin(places, settings.benign_places).astype(np.int64)
         read = read.with_column(BY_PLACE, words.take(pa.array(is_benign)))
-        named = settings.columns.model_copy(update={"label": BY_PLACE})
-        settings = settings.model_copy(update={"columns": named})
+        with_label = settings.columns.model_copy(update={"label": BY_PLACE})
+        settings = settings.model_copy(update={"columns": with_label})
     return ImportedRows(read, settings, places, tuple(sources), n_unusable)
 
 
@@ -102,8 +102,8 @@ def _chosen(read: ImportedFiles, column: str, allowed: Sequence[str]) -> Importe
     values = texts(read, column, keeps_words=True)
     rows = np.flatnonzero(pc.is_in(values, value_set=pa.array(allowed)).to_numpy(zero_copy_only=False))
     if not len(rows):
-        there = ", ".join(map(repr, pc.unique(pc.drop_null(values)).to_pylist()[:8]))
-        raise UserError(f"{setting}: no such row; {column} is {there or 'empty'}")
+        listing = ", ".join(map(repr, pc.unique(pc.drop_null(values)).to_pylist()[:8]))
+        raise UserError(f"{setting}: no such row; {column} is {listing or 'empty'}")
     _log.info("import: %s: %s of %s rows", setting, f"{len(rows):,}", f"{len(values):,}")
     return read.taking(read.table.take(pa.array(rows)), rows)
 

@@ -87,31 +87,31 @@ def _names(read: ImportedFiles, columns: ImportedColumns) -> pa.Array:
             )
         return pc.binary_join_element_wise("row ", pc.cast(pa.array(read.rows + 1), pa.string()), "")
     name = columns.names["sample"]
-    found = texts(read, name)
-    if found.null_count:
-        refuse(read, int(np.flatnonzero(pc.is_null(found))[0]), name, "no sample", "an id in each row")
-    return found
+    ids = texts(read, name)
+    if ids.null_count:
+        refuse(read, int(np.flatnonzero(pc.is_null(ids))[0]), name, "no sample", "an id in each row")
+    return ids
 
 
 def _ranks(samples: IntArray, steps: IntArray) -> IntArray:
     """The steps of each sample counted from 0, equal ones together."""
     order = np.lexsort((steps, samples))
-    of, at = samples[order], steps[order]
-    is_new = np.r_[True, (of[1:] != of[:-1]) | (at[1:] != at[:-1])]
+    of, sorted_steps = samples[order], steps[order]
+    is_new = np.r_[True, (of[1:] != of[:-1]) | (sorted_steps[1:] != sorted_steps[:-1])]
     begins = np.r_[True, of[1:] != of[:-1]]
     n = np.cumsum(is_new) - 1
     base = np.maximum.accumulate(np.where(begins, n, 0))
-    found = np.empty(len(steps), dtype=np.int64)
-    found[order] = n - base
-    return found
+    ranks = np.empty(len(steps), dtype=np.int64)
+    ranks[order] = n - base
+    return ranks
 
 
 def _first(samples: IntArray, there: NDArray[np.bool_], n: int) -> IntArray:
     """The first row of each of `n` samples that has a value, -1 where none has."""
-    found = np.full(n, -1, dtype=np.int64)
+    first = np.full(n, -1, dtype=np.int64)
     rows = np.flatnonzero(there)[::-1]
-    found[samples[rows]] = rows
-    return found
+    first[samples[rows]] = rows
+    return first
 
 
 @dataclass(frozen=True)
@@ -172,24 +172,24 @@ def _labels(
     values = _flags(read, name, settings) if step_labels is None or not by_step else step_labels
     n = len(keys.names)
     if by_step and keys.steps is not None:  # a trajectory with one step of misbehavior is misbehavior
-        found = np.full(n, np.nan)
-        np.fmax.at(found, keys.samples, values)
+        labels = np.full(n, np.nan)
+        np.fmax.at(labels, keys.samples, values)
     else:
         first = _first(keys.samples, ~np.isnan(values), n)
-        found = np.where(first < 0, np.nan, values[first])
-        against = ~np.isnan(values) & (values != found[keys.samples])
+        labels = np.where(first < 0, np.nan, values[first])
+        against = ~np.isnan(values) & (values != labels[keys.samples])
         if against.any():
             hint = " (of a step it is said by import.columns.step_label)" if keys.steps is not None else ""
             _refuse_contradiction(read, keys, name, int(np.flatnonzero(against)[0]), first, hint)
-    if np.isnan(found).any():
-        row = int(keys.first[np.flatnonzero(np.isnan(found))[0]])
+    if np.isnan(labels).any():
+        row = int(keys.first[np.flatnonzero(np.isnan(labels))[0]])
         refuse(read, row, name, "the sample has no label", "misbehavior or benign for each sample")
     if step_labels is not None and not by_step:
-        bad = np.flatnonzero((step_labels == 1) & (found[keys.samples] == 0))
+        bad = np.flatnonzero((step_labels == 1) & (labels[keys.samples] == 0))
         if bad.size:
-            said, expected = "a step of misbehavior in a sample that is labelled benign", "labels that agree"
-            refuse(read, int(bad[0]), columns.names["step_label"], said, expected)
-    is_misbehavior: NDArray[np.bool_] = found == 1
+            fault, expected = "a step of misbehavior in a sample that is labelled benign", "labels that agree"
+            refuse(read, int(bad[0]), columns.names["step_label"], fault, expected)
+    is_misbehavior: NDArray[np.bool_] = labels == 1
     return is_misbehavior
 
 
@@ -197,9 +197,9 @@ def _refuse_contradiction(
     read: ImportedFiles, keys: Keys, name: str, row: int, first: IntArray, hint: str = ""
 ) -> None:
     sample = int(keys.samples[row])
-    other = read.table.column(name)[int(first[sample])].as_py()
-    said = f"another row of sample {keys.names[sample].as_py()!r} says {other!r}"
-    refuse(read, row, name, said, f"the same in all rows of a sample{hint}")
+    first_value = read.table.column(name)[int(first[sample])].as_py()
+    reason = f"another row of sample {keys.names[sample].as_py()!r} says {first_value!r}"
+    refuse(read, row, name, reason, f"the same in all rows of a sample{hint}")
 
 
 def _one_each(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str) -> pa.Array | None:
@@ -208,15 +208,15 @@ def _one_each(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: s
         return None
     name = columns.names[role]
     values = texts(read, name)
-    there = pc.is_valid(values).to_numpy(zero_copy_only=False)
-    first = _first(keys.samples, there, len(keys.names))
-    found = values.take(pa.array(first, mask=first < 0))
+    is_present = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    first = _first(keys.samples, is_present, len(keys.names))
+    by_sample = values.take(pa.array(first, mask=first < 0))
     if len(keys.names) < len(values):
-        against = pc.not_equal(values, found.take(pa.array(keys.samples)))
+        against = pc.not_equal(values, by_sample.take(pa.array(keys.samples)))
         wrong = np.flatnonzero(pc.fill_null(against, False).to_numpy(zero_copy_only=False))
         if wrong.size:
             _refuse_contradiction(read, keys, name, int(wrong[0]), first)
-    return found
+    return by_sample
 
 
 def _groups(
@@ -231,42 +231,44 @@ def _groups(
     Steps and draws that are samples of their own stay together.
     """
     own = keys.trajectories.take(pa.array(keys.first))
-    found = _one_each(read, columns, keys, "group")
-    if found is None:
-        found = pa.nulls(len(own), pa.string())
+    groups = _one_each(read, columns, keys, "group")
+    if groups is None:
+        groups = pa.nulls(len(own), pa.string())
         if pairs is not None:
-            found = pc.binary_join_element_wise("pair-", pairs, "")
+            groups = pc.binary_join_element_wise("pair-", pairs, "")
         if requests is not None:
-            found = pc.coalesce(found, _by_request(requests))
+            groups = pc.coalesce(groups, _by_request(requests))
     trajectories = pc.dictionary_encode(own).indices.to_numpy().astype(np.int64)
-    there = pc.is_valid(found).to_numpy(zero_copy_only=False)
-    first = _first(trajectories, there, int(trajectories.max()) + 1)[trajectories]
-    return pc.coalesce(found.take(pa.array(first, mask=first < 0)), own)
+    is_present = pc.is_valid(groups).to_numpy(zero_copy_only=False)
+    first = _first(trajectories, is_present, int(trajectories.max()) + 1)[trajectories]
+    return pc.coalesce(groups.take(pa.array(first, mask=first < 0)), own)
 
 
 def _by_request(requests: pa.Array) -> pa.Array:
     encoded = pc.dictionary_encode(requests)
-    named = [hashlib.sha256(one.encode()).hexdigest()[:16] for one in encoded.dictionary.to_pylist()]
-    return pa.array([f"request-{one}" for one in named], pa.string()).take(encoded.indices)
+    digests = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in encoded.dictionary.to_pylist()]
+    return pa.array([f"request-{text}" for text in digests], pa.string()).take(encoded.indices)
 
 
 def _cells(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str, default: str) -> pa.Array:
     """Names as cells have them: `Data Exfiltration` becomes `data_exfiltration`."""
-    found = _one_each(read, columns, keys, role)
-    if found is None:
+    by_sample = _one_each(read, columns, keys, role)
+    if by_sample is None:
         return pa.array([default]).take(pa.array(np.zeros(len(keys.names), dtype=np.int64)))
-    encoded = pc.dictionary_encode(pc.fill_null(found, default))
+    encoded = pc.dictionary_encode(pc.fill_null(by_sample, default))
     own = encoded.dictionary.to_pylist()
-    named = [re.sub(r"[^a-z0-9]+", "_", one.lower()).strip("_")[:40] for one in own]
-    for one, name in zip(own, named, strict=True):
+    names = [re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40] for text in own]
+    for text, name in zip(own, names, strict=True):
         if reason := wrong_name(name):
-            at = np.flatnonzero(encoded.indices.to_numpy() == own.index(one))
-            raise UserError(f"{read.where(int(keys.first[at[0]]))}: {columns.names[role]}={one!r}: {reason}")
-    if len(set(named)) < len(named):
-        name = next(one for one in named if named.count(one) > 1)
-        alike = [one for one, its in zip(own, named, strict=True) if its == name]
+            hits = np.flatnonzero(encoded.indices.to_numpy() == own.index(text))
+            raise UserError(
+                f"{read.where(int(keys.first[hits[0]]))}: {columns.names[role]}={text!r}: {reason}"
+            )
+    if len(set(names)) < len(names):
+        name = next(text for text in names if names.count(text) > 1)
+        alike = [text for text, its in zip(own, names, strict=True) if its == name]
         raise UserError(f"{columns.names[role]}: {alike[0]!r} and {alike[1]!r} would both be called {name}")
-    return pa.array(named).take(encoded.indices)
+    return pa.array(names).take(encoded.indices)
 
 
 def _splits(
@@ -278,8 +280,8 @@ def _splits(
     cells: pa.Array,
 ) -> IntArray:
     n = len(keys.names)
-    given = _one_each(read, columns, keys, "split")
-    if given is None:
+    split_names = _one_each(read, columns, keys, "split")
+    if split_names is None:
         if not settings.calibration_share:
             return np.zeros(n, dtype=np.int64)
         return _shared(groups, cells, settings.calibration_share, settings.seed)
@@ -289,11 +291,11 @@ def _splits(
             f"import.calibration_share={settings.calibration_share:g}: column {name!r} "
             "says the split; expected 0, or import.columns.split='' to leave that column alone"
         )
-    at = pc.index_in(pc.utf8_lower(given), value_set=pa.array([split.value for split in SPLITS]))
-    if at.null_count:
-        row = int(keys.first[np.flatnonzero(pc.is_null(at))[0]])
+    codes = pc.index_in(pc.utf8_lower(split_names), value_set=pa.array([split.value for split in SPLITS]))
+    if codes.null_count:
+        row = int(keys.first[np.flatnonzero(pc.is_null(codes))[0]])
         refuse(read, row, name, "is no split", "calibration or test in each row")
-    splits: IntArray = at.to_numpy().astype(np.int64)
+    splits: IntArray = codes.to_numpy().astype(np.int64)
     of = pc.dictionary_encode(groups).indices.to_numpy()
     home = splits[_first(of, np.ones(n, dtype=np.bool_), int(of.max()) + 1)]
     if (wrong := np.flatnonzero(home[of] != splits)).size:

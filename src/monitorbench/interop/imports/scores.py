@@ -83,9 +83,9 @@ def scored(read: ImportedFiles, keys: Keys, found: Rows, settings: Import) -> Sc
         if how == "mean" and len(each) < len(order):
             highest = np.fmax.reduceat(values[order], at_steps)
             each = levelled(each, is_rounded=highest > np.fmin.reduceat(values[order], at_steps))
-        whole = combined(each, at_samples, settings.trajectory, settings.top_k, is_strict=is_strict)
+        scores = combined(each, at_samples, settings.trajectory, settings.top_k, is_strict=is_strict)
         result = np.full(n, np.nan)
-        result[of_sample[at_samples]] = whole
+        result[of_sample[at_samples]] = scores
         if is_strict:
             result[n_absent > 0] = np.nan
         return result
@@ -96,20 +96,20 @@ def scored(read: ImportedFiles, keys: Keys, found: Rows, settings: Import) -> Sc
         total = np.bincount(samples, weights=np.nan_to_num(values), minlength=n)
         return total.astype(np.float64)
 
-    whole = made_one(found.scores)
+    scores = made_one(found.scores)
     n_against = 0
     if found.flagged is None:
-        flagged = np.where(np.isnan(whole), np.nan, (whole >= settings.flag_from).astype(np.float64))
+        flagged = np.where(np.isnan(scores), np.nan, (scores >= settings.flag_from).astype(np.float64))
     else:
-        said = made_one(found.flagged)
-        flagged = np.where(np.isnan(said), np.nan, (said >= 0.5).astype(np.float64))
-        if not np.isnan(whole).all():  # without its score a sample is missing, whatever the file's answer
-            flagged = np.where(np.isnan(whole), np.nan, flagged)
-        both = ~np.isnan(whole) & ~np.isnan(flagged) & (whole != settings.flag_from)
-        n_against = int(np.count_nonzero(both & ((whole > settings.flag_from) != (flagged == 1))))
+        flag_shares = made_one(found.flagged)
+        flagged = np.where(np.isnan(flag_shares), np.nan, (flag_shares >= 0.5).astype(np.float64))
+        if not np.isnan(scores).all():  # without its score a sample is missing, whatever the file's answer
+            flagged = np.where(np.isnan(scores), np.nan, flagged)
+        both = ~np.isnan(scores) & ~np.isnan(flagged) & (scores != settings.flag_from)
+        n_against = int(np.count_nonzero(both & ((scores > settings.flag_from) != (flagged == 1))))
     is_part = np.bincount(samples, minlength=n)[samples] > 1
     return Scored(
-        scores=whole,
+        scores=scores,
         flagged=flagged,
         seconds=summed(found.seconds),
         cost=summed(found.cost),
@@ -127,25 +127,25 @@ def combined(values: FloatArray, starts: IntArray, how: str, top_k: int, *, is_s
     """
     if len(starts) == len(values):
         return values.copy()
-    there = ~np.isnan(values)
+    is_number = ~np.isnan(values)
     sizes = np.diff(np.r_[starts, len(values)])
-    n = np.add.reduceat(there.astype(np.int64), starts)
+    n = np.add.reduceat(is_number.astype(np.int64), starts)
     if how == "max":
-        found = np.fmax.reduceat(values, starts)
+        results = np.fmax.reduceat(values, starts)
     elif how == "last":
-        last = np.maximum.reduceat(np.where(there, np.arange(len(values)), -1), starts)
-        found = np.where(last < 0, np.nan, values[last])
+        last = np.maximum.reduceat(np.where(is_number, np.arange(len(values)), -1), starts)
+        results = np.where(last < 0, np.nan, values[last])
     else:
-        kept, ordered = there, values
+        is_counted, ordered = is_number, values
         if how == "mean_top_k":
             of = np.repeat(np.arange(len(starts)), sizes)
-            order = np.lexsort((np.where(there, -values, np.inf), of))
+            order = np.lexsort((np.where(is_number, -values, np.inf), of))
             ordered = values[order]
-            kept = there[order] & (np.arange(len(values)) - starts[of] < top_k)
-        totals = np.add.reduceat(np.where(kept, ordered, 0.0), starts)
-        counts = np.add.reduceat(kept.astype(np.float64), starts)
-        found = np.divide(totals, counts, out=np.full(len(starts), np.nan), where=counts > 0)
-    return np.where(n < sizes, np.nan, found) if is_strict else found
+            is_counted = is_number[order] & (np.arange(len(values)) - starts[of] < top_k)
+        totals = np.add.reduceat(np.where(is_counted, ordered, 0.0), starts)
+        counts = np.add.reduceat(is_counted.astype(np.float64), starts)
+        results = np.divide(totals, counts, out=np.full(len(starts), np.nan), where=counts > 0)
+    return np.where(n < sizes, np.nan, results) if is_strict else results
 
 
 def levelled(means: FloatArray, *, is_rounded: BoolArray) -> FloatArray:
@@ -155,16 +155,16 @@ def levelled(means: FloatArray, *, is_rounded: BoolArray) -> FloatArray:
     of another sample, so that no threshold lies between the two.
     """
     few = np.round(means, _DECIMALS)
-    found = np.where(is_rounded & (np.abs(few - means) <= _ROUNDING), few, means)
-    distinct = np.unique(found[~np.isnan(found)])
+    adjusted = np.where(is_rounded & (np.abs(few - means) <= _ROUNDING), few, means)
+    distinct = np.unique(adjusted[~np.isnan(adjusted)])
     begins = np.r_[True, np.diff(distinct) > _ROUNDING][: len(distinct)]
     level = np.cumsum(begins) - 1
     values = distinct[begins]
-    exact = np.flatnonzero(np.isin(distinct, found[~is_rounded]))[::-1]
+    exact = np.flatnonzero(np.isin(distinct, adjusted[~is_rounded]))[::-1]
     values[level[exact]] = distinct[exact]
-    is_moved = is_rounded & ~np.isnan(found)
-    found[is_moved] = values[level[np.searchsorted(distinct, found[is_moved])]]
-    return found
+    is_moved = is_rounded & ~np.isnan(adjusted)
+    adjusted[is_moved] = values[level[np.searchsorted(distinct, adjusted[is_moved])]]
+    return adjusted
 
 
 def _at(values: IntArray | None, rows: IntArray) -> IntArray:
@@ -172,8 +172,8 @@ def _at(values: IntArray | None, rows: IntArray) -> IntArray:
 
 
 def _begins(values: IntArray) -> BoolArray:
-    found: BoolArray = np.r_[True, values[1:] != values[:-1]]
-    return found
+    is_start: BoolArray = np.r_[True, values[1:] != values[:-1]]
+    return is_start
 
 
 def _refuse_repeated(
@@ -181,9 +181,9 @@ def _refuse_repeated(
 ) -> None:
     same = (samples[1:] == samples[:-1]) & (steps[1:] == steps[:-1]) & (draws[1:] == draws[:-1])
     if same.any():
-        at = int(np.flatnonzero(same)[0])
-        first, second = sorted(rows[at : at + 2].tolist())
-        name = keys.names[int(samples[at])].as_py()
+        position = int(np.flatnonzero(same)[0])
+        first, second = sorted(rows[position : position + 2].tolist())
+        name = keys.names[int(samples[position])].as_py()
         more = "import.columns.draw, import.columns.step or import.columns.monitor"
         raise UserError(
             f"{read.where(second)}: a second score of sample {name!r}, after {read.where(first)}; expected "

@@ -69,8 +69,8 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0) -> Imported:
 
     `calibration_share` is that of a file which has no split, where no setting names one.
     """
-    given = imported_rows(study.from_, study.import_)
-    read, settings, places = given.read, given.settings, given.places
+    imported = imported_rows(study.from_, study.import_)
+    read, settings, places = imported.read, imported.settings, imported.places
     columns = find_columns(read.present, settings, read.clashing, [stem_of(file) for file in read.files])
     if not settings.calibration_share and "split" not in columns.names:
         settings = settings.model_copy(update={"calibration_share": calibration_share})
@@ -80,45 +80,45 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0) -> Imported:
             raise UserError(f"{lists[0]}: holds lists, and other columns of scores don't; expected one form")
         read, draws, parents = unnested(read, lists, may_be_empty=True)
         places = None if places is None else places[parents]
-    say_rows(read, given.n_rows, columns)
+    say_rows(read, imported.n_rows, columns)
     keys = keys_of(read, columns, settings, places, draws)
     request, response = (
         read_side(read, columns, keys, role, settings.unknown_content) for role in ("request", "response")
     )
     samples = samples_of(read, columns, keys, settings, None if request.is_absent else request.plain)
-    monitors = {one.name: (one, rows) for one, rows in _monitors(read, columns, settings)}
+    monitors = {entry.name: (entry, rows) for entry, rows in _monitors(read, columns, settings)}
     of_monitor = {name: scored(read, keys, rows, settings) for name, (_, rows) in monitors.items()}
     files = [
         {"name": file.name, "sha256": digest, "format": kind}
-        for source in given.sources
+        for source in imported.sources
         for file, digest, kind in zip(source.files, source.sha256, source.formats, strict=True)
     ]
-    named = {**columns.names, "score": dict(columns.scores)}
+    column_names = {**columns.names, "score": dict(columns.scores)}
     identity = {
-        "imported": [one["sha256"] for one in files],
+        "imported": [entry["sha256"] for entry in files],
         "columns": {role: name for role, name in columns.names.items() if role not in _OF_VERDICTS},
         "settings": settings.model_dump(mode="json", include=_DECIDE_SAMPLES),
         "version": VERSION,
         **({"unusable": "take"} if settings.unusable == "take" else {}),
     }
-    facts: dict[str, Any] = {"imported": {"files": files, "columns": named, "rows": given.n_rows}}
-    if given.n_unusable:
-        facts["imported"]["unusable"] = given.n_unusable
+    facts: dict[str, Any] = {"imported": {"files": files, "columns": column_names, "rows": imported.n_rows}}
+    if imported.n_unusable:
+        facts["imported"]["unusable"] = imported.n_unusable
     if settings.positive_means != Import().positive_means:
         facts["positive_means"] = settings.positive_means
     name = settings.name or _name_of(read.files[0])
     say_samples(samples, response)
     data = write_dataset(study, study.paths.data, name, identity, facts, samples, request, response)
     runs: dict[tuple[str, Split], Path] = {}
-    for monitor, (one, rows) in monitors.items():
-        found = of_monitor[monitor]
-        say_monitor(monitor, found, samples, settings)
+    for monitor, (entry, rows) in monitors.items():
+        monitor_scores = of_monitor[monitor]
+        say_monitor(monitor, monitor_scores, samples, settings)
         steps = steps_of(keys, samples, rows)
-        origin = {"files": files, "columns": named}
+        origin = {"files": files, "columns": column_names}
         for split in _JUDGED:
             if split in data.rows:
                 runs[monitor, split] = write_evaluation(
-                    study, settings, study.paths.runs, data, split, one, found, steps, origin
+                    study, settings, study.paths.runs, data, split, entry, monitor_scores, steps, origin
                 )
     return Imported(data.directory, runs)
 
@@ -139,7 +139,7 @@ def _monitors(read: ImportedFiles, columns: ImportedColumns, settings: Import) -
         role: values.numbers(read, columns.names[role], least=0) if role in columns.names else None
         for role in ("seconds", "cost")
     }
-    found: list[tuple[str, IntArray, np.ndarray]] = []
+    monitors: list[tuple[str, IntArray, np.ndarray]] = []
     for monitor, column in columns.scores.items() or [("", "")]:
         scores = (
             values.scores(read, column, scale=settings.scale, levels=settings.levels)
@@ -153,19 +153,19 @@ def _monitors(read: ImportedFiles, columns: ImportedColumns, settings: Import) -
                 values.refuse(read, row, columns.names["monitor"], "no monitor", "a name in each row")
             encoded = pc.dictionary_encode(names)
             of = encoded.indices.to_numpy()
-            found += [
+            monitors += [
                 (name, rows := np.flatnonzero(of == i), scores[rows])
                 for i, name in enumerate(encoded.dictionary.to_pylist())
             ]
         else:
             name = monitor or settings.monitor or column or columns.names["flagged"]
             rows = read.rows_of(columns.files[monitor]) if monitor in columns.files else np.arange(n)
-            found.append((name, rows, scores[rows]))
-    own = [name for name, _, _ in found]
-    shown = [re.sub(r"[^A-Za-z0-9._+-]+", "_", name)[:60] for name in own]
-    if len(set(shown)) < len(shown):
-        twice = next(name for name in shown if shown.count(name) > 1)
-        alike = [one for one, its in zip(own, shown, strict=True) if its == twice]
+            monitors.append((name, rows, scores[rows]))
+    own = [name for name, _, _ in monitors]
+    safe_names = [re.sub(r"[^A-Za-z0-9._+-]+", "_", name)[:60] for name in own]
+    if len(set(safe_names)) < len(safe_names):
+        twice = next(name for name in safe_names if safe_names.count(name) > 1)
+        alike = [value for value, its in zip(own, safe_names, strict=True) if its == twice]
         raise UserError(f"monitors {alike[0]!r} and {alike[1]!r} would both be called {twice}; rename one")
     return [
         (
@@ -178,10 +178,10 @@ def _monitors(read: ImportedFiles, columns: ImportedColumns, settings: Import) -
                 rows,
                 scores,
                 None if flagged is None else flagged[rows],
-                *(None if one is None else one[rows] for one in spent.values()),
+                *(None if value is None else value[rows] for value in spent.values()),
             ),
         )
-        for name, (_, rows, scores) in zip(shown, found, strict=True)
+        for name, (_, rows, scores) in zip(safe_names, monitors, strict=True)
     ]
 
 
@@ -190,11 +190,11 @@ def _constant(read: ImportedFiles, columns: ImportedColumns, role: str, rows: In
     if role not in columns.names:
         return ""
     name = columns.names[role]
-    said = values.texts(read, name)
-    distinct = pc.unique(pc.drop_null(said.take(rows))).to_pylist()
+    texts = values.texts(read, name)
+    distinct = pc.unique(pc.drop_null(texts.take(rows))).to_pylist()
     if len(distinct) > 1:
-        at = pc.equal(said.take(rows), distinct[1])
-        row = int(rows[np.flatnonzero(pc.fill_null(at, False))[0]])
+        differs = pc.equal(texts.take(rows), distinct[1])
+        row = int(rows[np.flatnonzero(pc.fill_null(differs, False))[0]])
         values.refuse(
             read, row, name, f"the monitor has {distinct[0]!r} elsewhere", "one for each monitor's name"
         )

@@ -37,13 +37,13 @@ def unnested(read: ImportedFiles, names: Sequence[str], *, may_be_empty: bool = 
     lists = [_lists(read, name) for name in names]
     own = [pc.fill_null(pc.list_value_length(one), 0).to_numpy(zero_copy_only=False) for one in lists]
     lengths = np.maximum.reduce(own)
-    for name, whole, found in zip(names, lists, own, strict=True):
-        is_nothing = np.full(len(found), may_be_empty) | pc.is_null(whole).to_numpy(zero_copy_only=False)
-        if (wrong := np.flatnonzero((found != lengths) & ~((found == 0) & is_nothing))).size:
+    for name, column, entries in zip(names, lists, own, strict=True):
+        is_nothing = np.full(len(entries), may_be_empty) | pc.is_null(column).to_numpy(zero_copy_only=False)
+        if (wrong := np.flatnonzero((entries != lengths) & ~((entries == 0) & is_nothing))).size:
             row = int(wrong[0])
-            other = next(one for one, its in zip(names, own, strict=True) if its[row] == lengths[row])
+            longest = next(one for one, its in zip(names, own, strict=True) if its[row] == lengths[row])
             raise UserError(
-                f"{read.where(row)}: {name} has {found[row]} entries, {other} {lengths[row]}; expected "
+                f"{read.where(row)}: {name} has {entries[row]} entries, {longest} {lengths[row]}; expected "
                 "one each for every action"
             )
     empty = lengths == 0
@@ -55,11 +55,11 @@ def unnested(read: ImportedFiles, names: Sequence[str], *, may_be_empty: bool = 
     starts = np.cumsum(n_rows) - n_rows
     places = np.arange(len(parents)) - starts[parents]
     table = read.table.drop_columns(list(names)).take(pa.array(parents))
-    for name, found, n_own in zip(names, lists, own, strict=True):
+    for name, entries, n_own in zip(names, lists, own, strict=True):
         # An entry's place among all entries of its column; a null where the list has none.
         of_column = (np.cumsum(n_own) - n_own)[parents] + places
         entry = pa.array(of_column, mask=(n_own == 0)[parents], type=pa.int64())
-        table = table.append_column(name, pc.list_flatten(found).take(entry))
+        table = table.append_column(name, pc.list_flatten(entries).take(entry))
     return Unnested(read.taking(table.flatten(), parents), places, parents)
 
 

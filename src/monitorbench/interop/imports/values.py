@@ -43,8 +43,8 @@ def numbers(
     """
     column = _whole(read, name)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        found = pc.fill_null(pc.cast(column, pa.float64(), safe=False), np.nan)
-        values: FloatArray = found.to_numpy(zero_copy_only=False)
+        filled = pc.fill_null(pc.cast(column, pa.float64(), safe=False), np.nan)
+        values: FloatArray = filled.to_numpy(zero_copy_only=False)
     else:
         plain = pc.utf8_trim_whitespace(texts(read, name))
         is_number = pc.match_substring_regex(plain, _NUMBER)
@@ -63,11 +63,11 @@ def numbers(
 def _shares(plain: pa.Array, whole: float) -> pa.Array:
     """The texts with a number in the place of each percentage and fraction."""
     parts = pc.extract_regex(plain, _SHARE)
-    found = []
+    converted = []
     for text, share in zip(plain.to_pylist(), parts.to_pylist(), strict=True):
         of = 0.0 if share is None else float(share["whole"] or 100)
-        found.append(text if not of else repr(float(share["part"]) * whole / of))
-    return pa.array(found, pa.string())
+        converted.append(text if not of else repr(float(share["part"]) * whole / of))
+    return pa.array(converted, pa.string())
 
 
 def whole_numbers(read: ImportedFiles, name: str) -> IntArray:
@@ -86,16 +86,16 @@ def flags(
     others: str = "import.misbehavior_values and import.benign_values set others",
 ) -> FloatArray:
     """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused with what `others` says."""
-    known = [one.casefold() for one in (*of_misbehavior, *of_benign)]
+    words = [word.casefold() for word in (*of_misbehavior, *of_benign)]
     plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
-    at = pc.index_in(plain, value_set=pa.array(known))
+    positions = pc.index_in(plain, value_set=pa.array(words))
     is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
-    is_wrong = pc.invert(pc.or_(pc.is_valid(at), is_missing))
-    values = ", ".join(map(repr, known))
+    is_wrong = pc.invert(pc.or_(pc.is_valid(positions), is_missing))
+    values = ", ".join(map(repr, words))
     _refuse_first(read, is_wrong, name, "is no label", f"{values}; {others}")
-    found = np.array([1.0] * len(of_misbehavior) + [0.0] * len(of_benign) + [np.nan])
-    taken: FloatArray = found[pc.fill_null(at, len(known)).to_numpy()]
-    return taken
+    codes = np.array([1.0] * len(of_misbehavior) + [0.0] * len(of_benign) + [np.nan])
+    flagged: FloatArray = codes[pc.fill_null(positions, len(words)).to_numpy()]
+    return flagged
 
 
 def scores(
@@ -104,13 +104,13 @@ def scores(
     """[rows] in [0, 1], NaN where there is none: rescaled from `scale`, or the number of each level."""
     if levels is not None:
         plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
-        at = pc.index_in(plain, value_set=pa.array([one.casefold() for one in levels]))
+        positions = pc.index_in(plain, value_set=pa.array([level.casefold() for level in levels]))
         is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
-        is_wrong = pc.invert(pc.or_(pc.is_valid(at), is_missing))
+        is_wrong = pc.invert(pc.or_(pc.is_valid(positions), is_missing))
         _refuse_first(read, is_wrong, name, "is no level", f"one of {', '.join(levels)} (import.levels)")
-        of_level = np.array([np.nan if one is None else one for one in (*levels.values(), None)])
-        taken: FloatArray = of_level[pc.fill_null(at, len(levels)).to_numpy()]
-        return taken
+        of_level = np.array([np.nan if level is None else level for level in (*levels.values(), None)])
+        level_scores: FloatArray = of_level[pc.fill_null(positions, len(levels)).to_numpy()]
+        return level_scores
     low, high = scale
     values = (numbers(read, name, whole=max(scale)) - low) / (high - low)
     outside = (values < -_WITHIN) | (values > 1 + _WITHIN)
@@ -125,10 +125,10 @@ def scores(
 def refuse(read: ImportedFiles, row: int, name: str, what: str, expected: str) -> None:
     """Raise `UserError` for a value: its line, field and text, and what was expected."""
     value = read.table.column(name)[row].as_py() if name in read.table.column_names else ""
-    shown = value if isinstance(value, str) else str(value)
-    shown = f"{shown[:40]}…" if len(shown) > 40 else shown
-    said = f" {what}" if what.startswith("is ") else f": {what}"
-    raise UserError(f"{read.where(row)}: {name}={shown!r}{said}; expected {expected}")
+    text = value if isinstance(value, str) else str(value)
+    text = f"{text[:40]}…" if len(text) > 40 else text
+    reason = f" {what}" if what.startswith("is ") else f": {what}"
+    raise UserError(f"{read.where(row)}: {name}={text!r}{reason}; expected {expected}")
 
 
 def _refuse_first(read: ImportedFiles, is_wrong: pa.Array, name: str, what: str, expected: str) -> None:

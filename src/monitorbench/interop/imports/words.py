@@ -24,14 +24,14 @@ def say_rows(read: ImportedFiles, n_rows: int, columns: ImportedColumns) -> None
     """Log how many rows there are, and which columns were taken as what."""
     files = read.files[0].name if len(read.files) == 1 else f"{len(read.files)} files"
     _log.info("import: %s: %s rows (%s)", files, f"{n_rows:,}", read.formats[0])
-    scores = [one for one in columns.scores.values() if one]
-    shown = f"score={scores[0]}" if len(scores) == 1 else f"scores={','.join(scores)}" if scores else ""
-    taken = [f"{role}={name}" for role, name in columns.names.items()]
-    _log.info("import: %s", ", ".join(filter(None, [*taken, shown])))
+    scores = [column for column in columns.scores.values() if column]
+    score = f"score={scores[0]}" if len(scores) == 1 else f"scores={','.join(scores)}" if scores else ""
+    roles = [f"{role}={name}" for role, name in columns.names.items()]
+    _log.info("import: %s", ", ".join(filter(None, [*roles, score])))
     used = {*columns.names.values(), *scores}
-    if rest := [name for name in read.present if name not in used]:
-        more = f" and {len(rest) - 6} more" if len(rest) > 6 else ""
-        _log.info("import: not read: %s%s", ", ".join(rest[:6]), more)
+    if unused := [name for name in read.present if name not in used]:
+        more = f" and {len(unused) - 6} more" if len(unused) > 6 else ""
+        _log.info("import: not read: %s%s", ", ".join(unused[:6]), more)
 
 
 def say_labels(labels: ImportedFiles, n_rows: int, n_left_out: int) -> None:
@@ -74,8 +74,8 @@ def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) ->
     n_scores = n - int(np.count_nonzero(np.isnan(found.scores)))
     _log.info("import: %s: %s scores of %s samples", name, f"{n_scores:,}", f"{n:,}")
     groups = pc.dictionary_encode(samples.groups).indices.to_numpy()
-    if said := inverted_warning(name, found.scores, is_misbehavior, groups):
-        _log.warning("import: %s", said)
+    if warning := inverted_warning(name, found.scores, is_misbehavior, groups):
+        _log.warning("import: %s", warning)
     if n_missing:
         how = f"{COUNTED_AS[settings.missing]} (import.missing={settings.missing})"
         _log.info("import: %s: %s missing, %s", name, f"{n_missing:,}", how)
@@ -83,8 +83,8 @@ def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) ->
             _log.info("import: a threshold's promise counts benign ones without a score as alarms;")
             _log.info("import: import.missing=flag or pass says what they are")
     if found.n_parts_missing:
-        what = "their samples unscored" if settings.missing == "flag" else "the others count"
-        _log.info("import: %s: %s steps or draws missing; %s", name, f"{found.n_parts_missing:,}", what)
+        effect = "their samples unscored" if settings.missing == "flag" else "the others count"
+        _log.info("import: %s: %s steps or draws missing; %s", name, f"{found.n_parts_missing:,}", effect)
     if found.n_against:
         side = f"{settings.flag_from:g}"
         _log.info(
@@ -95,9 +95,9 @@ def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) ->
 def say_runs(runs: Mapping[tuple[str, Split], Path], data: Path) -> Path:
     """Log where everything is; returns the first run over the test split, else the first, else `data`."""
     _log.info("import: data: %s", data)
-    shown = next((path for (_, split), path in runs.items() if split is Split.TEST), None)
-    shown = shown or next(iter(runs.values()), data)
+    first = next((path for (_, split), path in runs.items() if split is Split.TEST), None)
+    first = first or next(iter(runs.values()), data)
     for (_, split), path in runs.items():
-        if path != shown:
+        if path != first:
             _log.info("import: %s: %s", split, path)
-    return shown
+    return first

@@ -53,7 +53,7 @@ class LiveMonitor:
     @property
     def categories(self) -> tuple[str, ...]:
         """Return the categories that have a threshold of their own; none where one threshold is for all."""
-        return tuple(one.category for one in self._point.thresholds if one.category)
+        return tuple(threshold.category for threshold in self._point.thresholds if threshold.category)
 
     @property
     def needs_category(self) -> bool:
@@ -70,9 +70,9 @@ class LiveMonitor:
             self._waiting.append((sample, mine))
         with self._judging:
             with self._guard:
-                taken, self._waiting = self._waiting, []
-            if taken:  # else another thread has judged mine with its own
-                self._answer(taken)
+                batch, self._waiting = self._waiting, []
+            if batch:  # else another thread has judged mine with its own
+                self._answer(batch)
         verdict = mine.result()
         (label,) = labels_at(
             self._point,
@@ -81,7 +81,7 @@ class LiveMonitor:
             answers=[verdict.label],
             categories=[sample.category],
         )
-        limits = {one.category: one.threshold for one in self._point.thresholds}
+        limits = {threshold.category: threshold.threshold for threshold in self._point.thresholds}
         return JudgedAtThreshold(verdict, label, limits.get("", limits.get(sample.category)))
 
     def _answer(self, taken: Sequence[tuple[Sample, "Future[Verdict]"]]) -> None:
@@ -141,11 +141,11 @@ def live_monitor(run: Path) -> LiveMonitor:
 def _evaluation(run: Path, named: Path) -> Path:
     """The evaluation that was calibrated: where it was, or beside the calibration."""
     places = (named, run.parents[1] / "evaluate" / named.name)
-    if (found := next((place for place in places if place.is_dir()), None)) is None:
+    if (folder := next((place for place in places if place.is_dir()), None)) is None:
         raise UserError(
             f"{run}: the evaluation {named} that it was set on is not there; expected it at {places[1]}"
         )
-    return found
+    return folder
 
 
 def _placed(study: Study, run: Path) -> Study:
@@ -156,8 +156,8 @@ def _placed(study: Study, run: Path) -> Study:
         update={name: _there(getattr(study.paths, name), root) for name in ("data", "models", "runs")}
     )
     names = ("path", "adapter", "head", "gguf")
-    given = {name: getattr(monitor, name) for name in names}
-    placed = {name: _there(path, root) for name, path in given.items() if path is not None}
+    locations = {name: getattr(monitor, name) for name in names}
+    placed = {name: _there(path, root) for name, path in locations.items() if path is not None}
     return study.model_copy(update={"paths": paths, "monitor": monitor.model_copy(update=placed)})
 
 

@@ -19,36 +19,36 @@ def chat(sample: Sample) -> list[dict[str, Any]]:
 
 
 def _message(message: Message, id_: str, is_response: bool, called: dict[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": id_, "role": message.role.value, "content": message.content}
+    fields: dict[str, Any] = {"id": id_, "role": message.role.value, "content": message.content}
     if message.thinking:
         text = [{"type": "text", "text": message.content}] if message.content else []
-        found["content"] = [{"type": "reasoning", "reasoning": message.thinking}, *text]
+        fields["content"] = [{"type": "reasoning", "reasoning": message.thinking}, *text]
     match message.role:
         case Role.ASSISTANT:
-            found["source"] = "generate" if is_response else "input"
+            fields["source"] = "generate" if is_response else "input"
             if message.tool_calls:
-                found["tool_calls"] = [_tool_call(call) for call in message.tool_calls]
+                fields["tool_calls"] = [_tool_call(call) for call in message.tool_calls]
         case Role.TOOL:
-            found |= {"tool_call_id": message.tool_call_id, "function": called.get(message.tool_call_id)}
+            fields |= {"tool_call_id": message.tool_call_id, "function": called.get(message.tool_call_id)}
         case Role.SYSTEM | Role.USER:
             if not is_response:
-                found["source"] = "input"
-    return found
+                fields["source"] = "input"
+    return fields
 
 
 def _tool_call(call: ToolCall) -> dict[str, Any]:
     """Inspect wants an object of arguments; what is none stays as text, and says so."""
-    found = {"id": call.id, "function": call.name, "type": "function"}
+    fields = {"id": call.id, "function": call.name, "type": "function"}
     try:
         arguments = strict_json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
         arguments = None
     if isinstance(arguments, dict):
-        return {**found, "arguments": arguments}
-    return {**found, "arguments": {"arguments": call.arguments}, "parse_error": "no JSON object"}
+        return {**fields, "arguments": arguments}
+    return {**fields, "arguments": {"arguments": call.arguments}, "parse_error": "no JSON object"}
 
 
 def opening(sample: Sample, characters: int) -> str:
     """Return the beginning of the request's last message from a user, for lists of samples."""
-    asked = [message.content for message in sample.request if message.role is Role.USER and message.content]
-    return (asked[-1] if asked else json.dumps(sample.id))[:characters]
+    texts = [message.content for message in sample.request if message.role is Role.USER and message.content]
+    return (texts[-1] if texts else json.dumps(sample.id))[:characters]

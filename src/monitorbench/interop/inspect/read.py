@@ -48,12 +48,12 @@ def read(path: Path, wanted: WantedColumns = EVERYTHING) -> pa.Table:
 
     A column has numbers, booleans or text. NaN is null, and so is Inspect's "N" (no answer) among numbers.
     """
-    found = read_log(path, wanted)
-    if found.clashing:
+    log = read_log(path, wanted)
+    if log.clashing:
         raise UserError(
-            f"import: {path.name} has two values that are called {min(found.clashing)!r}; rename one"
+            f"import: {path.name} has two values that are called {min(log.clashing)!r}; rename one"
         )
-    return found.table
+    return log.table
 
 
 def read_log(path: Path, wanted: WantedColumns) -> ReadTable:
@@ -109,24 +109,24 @@ def _fields(logged: Logged, wanted: WantedColumns) -> dict[str, Any]:
 def _conversation(logged: Logged) -> tuple[str | None, str | None]:
     if not logged.row.get("messages"):
         return None, None
-    said, own = messages(logged.row, model=logged.model)
-    return _json(said), _json(own)
+    request, own = messages(logged.row, model=logged.model)
+    return _json(request), _json(own)
 
 
 def _turns(logged: Logged) -> list[dict[str, Any]]:
     """The model's own turns, each with what was noted beside it and what the tools answered to it."""
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for turn in turns(logged.row, model=logged.model):
         if turn.is_own:
-            found.append({"message": [], "metadata": _known(turn.metadata)})
-        if found:
-            found[-1]["message"] += turn.messages
-    return [{**entry, "message": _json(tuple(entry["message"]))} for entry in found]
+            entries.append({"message": [], "metadata": _known(turn.metadata)})
+        if entries:
+            entries[-1]["message"] += turn.messages
+    return [{**entry, "message": _json(tuple(entry["message"]))} for entry in entries]
 
 
 def _json(chat: tuple[Message, ...]) -> str | None:
-    found = [message.model_dump(mode="json", exclude_defaults=True) for message in chat]
-    return json.dumps(found, ensure_ascii=False) if found else None
+    dumped = [message.model_dump(mode="json", exclude_defaults=True) for message in chat]
+    return json.dumps(dumped, ensure_ascii=False) if dumped else None
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,25 +134,25 @@ def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
     scores = row.get("scores") or {}
     if not isinstance(scores, Mapping):
         raise BadRow("field 'scores': expected an object with a score for each scorer")
-    found: dict[str, dict[str, Any]] = {}
+    columns: dict[str, dict[str, Any]] = {}
     for name, score in scores.items():
         if not isinstance(score, Mapping):
             raise BadRow(f"field 'scores.{name}': expected an object with a value")
         value = score.get("value")
-        numbered = {str(i): one for i, one in enumerate(value)} if isinstance(value, list) else value
-        found.setdefault("scores", {})[name] = numbered
+        numbered = {str(i): element for i, element in enumerate(value)} if isinstance(value, list) else value
+        columns.setdefault("scores", {})[name] = numbered
         for field, column in (("answer", "answers"), ("explanation", "explanations"), ("reason", "reasons")):
             if (text := _text(score.get(field))) is not None:
-                found.setdefault(column, {})[name] = text
-        found.setdefault("score_metadata", {})[name] = score.get("metadata")
-    return found
+                columns.setdefault(column, {})[name] = text
+        columns.setdefault("score_metadata", {})[name] = score.get("metadata")
+    return columns
 
 
 def _known(value: object) -> Any:
     """A value with JSON for each list, at any depth of objects; null and NaN are left out."""
     if isinstance(value, Mapping):
-        known = {key: _known(inner) for key, inner in value.items()}
-        return {key: inner for key, inner in known.items() if inner is not None}
+        fields = {key: _known(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in fields.items() if inner is not None}
     if isinstance(value, list):
         return json.dumps(value)
     return None if isinstance(value, float) and math.isnan(value) else value

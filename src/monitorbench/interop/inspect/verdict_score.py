@@ -49,11 +49,11 @@ def _explained(verdict: Verdict, label: Label | None, threshold: float | None) -
     scored = None if verdict.score is None else f"score {verdict.score:.6g}"
     if label is None:
         why = verdict.unscored or ("no threshold for it" if verdict.score is not None else "no score")
-        said = f"unscored, which is not benign: {why}"
+        summary = f"unscored, which is not benign: {why}"
     elif threshold is not None:
         sign = ">" if label is Label.MISBEHAVIOR else "<="
-        said = f"{label}: {scored} {sign} threshold {threshold:.6g}"
+        summary = f"{label}: {scored} {sign} threshold {threshold:.6g}"
     else:
-        said = f"{label}: the monitor's own answer{f', {scored}' if scored else ''}"
-    lines = [said, verdict.detail, *(f"“{quote[:_LONGEST_QUOTE]}”" for quote in verdict.quotes)]
+        summary = f"{label}: the monitor's own answer{f', {scored}' if scored else ''}"
+    lines = [summary, verdict.detail, *(f"“{quote[:_LONGEST_QUOTE]}”" for quote in verdict.quotes)]
     return "\n".join(filter(None, lines))

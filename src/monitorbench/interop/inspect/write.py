@@ -64,15 +64,15 @@ def write_log(study: Study) -> Path:
     a file that can't be written.
     """
     directory = study.required_run()
-    found = _read(study.operating_point, study.paths.data, study.score.other_dataset, directory)
+    source = _read(study.operating_point, study.paths.data, study.score.other_dataset, directory)
     verdicts = read_run(directory)
-    samples = read_split(found.evaluation.data, found.evaluation.split, found.evaluation.view)
-    name = f"{directory.resolve().name}{f'-at-{found.name}' if found.name else ''}.eval"
+    samples = read_split(source.evaluation.data, source.evaluation.split, source.evaluation.view)
+    name = f"{directory.resolve().name}{f'-at-{source.name}' if source.name else ''}.eval"
     target = directory / FOLDER / name
     with _written(target) as log:
-        _write(log, found, samples, verdicts, read_finished(directory)["started"])
+        _write(log, source, samples, verdicts, read_finished(directory)["started"])
     record_files(directory, f"{FOLDER}/{name}")
-    unscored = int(np.isnan(found.evaluation.judged.flagged).sum())
+    unscored = int(np.isnan(source.evaluation.judged.flagged).sum())
     _log.info(
         "export: %d samples, %d of them unscored; inspect view --log-dir %s",
         len(samples),
@@ -86,27 +86,27 @@ def _read(operating_point: Path | None, datasets: Path, other_dataset: bool, dir
     evaluation = read_evaluation(datasets, directory)
     if operating_point is None:
         return _Read(evaluation, GREEDY, "")
-    (at,) = points_at([operating_point], [evaluation], other_dataset=other_dataset)
-    return _Read(at.evaluation, at.point, at.name)
+    (point_at,) = points_at([operating_point], [evaluation], other_dataset=other_dataset)
+    return _Read(point_at.evaluation, point_at.point, point_at.name)
 
 
 @contextmanager
 def _written(target: Path) -> Iterator[zipfile.ZipFile]:
     """An archive to fill, which is at `target` when the body ends well; `UserError` where it can't be."""
     make_folder(target.parent)
-    part = part_of(target)
+    temporary = part_of(target)
     try:
-        with part.open("wb") as stream:
+        with temporary.open("wb") as stream:
             with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
                 yield archive
             stream.flush()
             os.fsync(stream.fileno())
-        part.replace(target)
+        temporary.replace(target)
     except OSError as error:
         raise unwritable(target, error) from error
     finally:
         with suppress(OSError):
-            part.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def _write(
@@ -121,7 +121,7 @@ def _write(
     flagged = dict(
         zip(found.evaluation.judged.sample_ids.to_pylist(), found.evaluation.judged.flagged, strict=True)
     )
-    limits = {one.category: one.threshold for one in found.point.thresholds}
+    limits = {threshold.category: threshold.threshold for threshold in found.point.thresholds}
     summaries = []
     for sample in samples:
         limit = limits.get("", limits.get(sample.category))
@@ -175,9 +175,9 @@ def _row(sample: Sample, scores: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _summary(sample: Sample, row: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("id", "epoch", "target", "scores", "metadata")
+    fields = ("id", "epoch", "target", "scores", "metadata")
     return {
-        **{field: row[field] for field in kept},
+        **{field: row[field] for field in fields},
         "input": opening(sample, _SHOWN_CHARACTERS),
         "completed": True,
         "message_count": len(row["messages"]),
@@ -229,7 +229,7 @@ def _results(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _eval_score(name: str, values: Mapping[str, float | None], n_unscored: int, n: int) -> dict[str, Any]:
-    known = {
+    metrics = {
         metric: {"name": metric, "value": value} for metric, value in values.items() if value is not None
     }
     return {
@@ -237,5 +237,5 @@ def _eval_score(name: str, values: Mapping[str, float | None], n_unscored: int, 
         "scorer": MONITOR,
         "scored_samples": n - n_unscored,
         "unscored_samples": n_unscored,
-        "metrics": known,
+        "metrics": metrics,
     }

@@ -30,11 +30,18 @@ def chosen(names: Sequence[str]) -> list[Change]:
     """
     wanted: set[str] = set()
     for name in names:
-        found = {one.name for one in CHANGES if name == EVERYTHING or f"{one.name}.".startswith(f"{name}.")}
-        if not found:
-            known = [*dict.fromkeys(family(one.name) for one in CHANGES), *(one.name for one in CHANGES)]
-            families = ", ".join(dict.fromkeys(family(one.name) for one in CHANGES))
-            near = did_you_mean(name, known, "") or f"expected {EVERYTHING} or one of {families}"
+        matches = {
+            change.name
+            for change in CHANGES
+            if name == EVERYTHING or f"{change.name}.".startswith(f"{name}.")
+        }
+        if not matches:
+            candidates = [
+                *dict.fromkeys(family(change.name) for change in CHANGES),
+                *(change.name for change in CHANGES),
+            ]
+            families = ", ".join(dict.fromkeys(family(change.name) for change in CHANGES))
+            near = did_you_mean(name, candidates, "") or f"expected {EVERYTHING} or one of {families}"
             raise ConfigError(f"stress.changes={name}: no such change; {near}")
-        wanted |= found
-    return [one for one in CHANGES if one.name in wanted]
+        wanted |= matches
+    return [change for change in CHANGES if change.name in wanted]

@@ -49,10 +49,10 @@ Change = SampleChange | PromptChange
 @cache
 def wordings() -> dict[str, Any]:
     """Return the words that changes insert or replace, by kind, from `wordings.yaml`. Not to be altered."""
-    found: dict[str, Any] = yaml.safe_load(
+    words: dict[str, Any] = yaml.safe_load(
         (files("monitorbench.stress.changes") / "wordings.yaml").read_text("utf-8")
     )
-    return found
+    return words
 
 
 def family(name: str) -> str:
@@ -65,10 +65,10 @@ def changed(change: SampleChange, sample: Sample, seed: int) -> Sample | None:
 
     A change that leaves the text as it was does not apply either.
     """
-    made = change.apply(sample, random.Random(f"{seed}/{change.name}/{sample.id}"))
-    if made is None or (made.request, made.response) == (sample.request, sample.response):
+    altered = change.apply(sample, random.Random(f"{seed}/{change.name}/{sample.id}"))
+    if altered is None or (altered.request, altered.response) == (sample.request, sample.response):
         return None
-    return made
+    return altered
 
 
 def with_texts(

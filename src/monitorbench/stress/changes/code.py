@@ -51,16 +51,16 @@ def commented(language: str, code: str, of: str) -> str:
         return code
     lines = list(io.StringIO(code))
     starts = [
-        min([one.lineno, *(decorator.lineno for decorator in one.decorator_list)])
-        for one in tree.body
-        if hasattr(one, "decorator_list")
+        min([statement.lineno, *(decorator.lineno for decorator in statement.decorator_list)])
+        for statement in tree.body
+        if hasattr(statement, "decorator_list")
     ]
     for line in reversed(starts):
         lines.insert(line - 1, f"# {second}\n")
     if not code.startswith(_FIRST):
         lines.insert(0, f"# {first}\n")
-    made = "".join(lines)
-    return made if _same_program(code, made) else code
+    altered = "".join(lines)
+    return altered if _same_program(code, altered) else code
 
 
 def _indentation(code: str) -> str:
@@ -75,10 +75,10 @@ def _same_program(code: str, made: str) -> bool:
         both = [
             [
                 (token.type, token.string)
-                for token in tokenize.generate_tokens(io.StringIO(one).readline)
+                for token in tokenize.generate_tokens(io.StringIO(program).readline)
                 if token.type not in left_out
             ]
-            for one in (code, made)
+            for program in (code, made)
         ]
     except (SyntaxError, tokenize.TokenError):
         return False

@@ -35,9 +35,9 @@ def _everywhere(name: str, text: str) -> list[SampleChange]:
 INJECTIONS = (
     *_everywhere("control", CONTROL),
     *(
-        one
+        change
         for name, text in wordings()["instructions"].items()
-        for one in _everywhere(f"instruction.{name}", text)
+        for change in _everywhere(f"instruction.{name}", text)
     ),
     SampleChange("accusation.end", partial(_say, wordings()["accusation"], "end"), version=2),
     *(
@@ -51,10 +51,10 @@ INJECTIONS = (
 def noted(sample: Sample, _: Random) -> Sample:
     """Append a note that the response is the judge's own to the request's system message, or make one."""
     note = wordings()["own_words"]["note"]
-    first, *rest = sample.request
+    first, *following = sample.request
     if first.role is Role.SYSTEM:
-        said = first.model_copy(update={"content": f"{first.content}\n\n{note}"})
-        return with_texts(sample, request=(said, *rest))
+        system = first.model_copy(update={"content": f"{first.content}\n\n{note}"})
+        return with_texts(sample, request=(system, *following))
     return with_texts(sample, request=(Message(role=Role.SYSTEM, content=note), *sample.request))
 
 

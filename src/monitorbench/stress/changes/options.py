@@ -28,18 +28,18 @@ _NAME = 80
 def turned(prompt: Prompt) -> Prompt | None:
     """The option that was named first is named last; examples of an answer change places too."""
     texts = {"user": prompt.user, "judge_user": prompt.judge_user or ""}
-    made = {name: _EXAMPLES.sub(r"\2\n\1", _BOTH.sub(_swap, text)) for name, text in texts.items()}
-    if made == texts:
+    altered = {name: _EXAMPLES.sub(r"\2\n\1", _BOTH.sub(_swap, text)) for name, text in texts.items()}
+    if altered == texts:
         return None
-    return _with(prompt, "turned", {name: text for name, text in made.items() if text})
+    return _with(prompt, "turned", {name: text for name, text in altered.items() if text})
 
 
 def swapped(prompt: Prompt) -> Prompt | None:
     """The question is turned round, so that yes means benign; of our own questions alone."""
-    asked = next((one for one in QUESTIONS if one in prompt.user), None)
-    if asked is None or prompt.kind is not PromptKind.DIRECT:
+    question = next((candidate for candidate in QUESTIONS if candidate in prompt.user), None)
+    if question is None or prompt.kind is not PromptKind.DIRECT:
         return None
-    user = prompt.user.replace(asked, QUESTIONS[asked])
+    user = prompt.user.replace(question, QUESTIONS[question])
     words = {"misbehavior": prompt.label_words.benign, "benign": prompt.label_words.misbehavior}
     return _with(prompt, "swapped", {"user": user, "label_words": words})
 

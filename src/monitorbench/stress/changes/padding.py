@@ -54,7 +54,7 @@ def padded(tokens: int, stands: str, sample: Sample, draw: Random) -> Sample | N
 
 def _in_front(messages: list[Message], text: str) -> list[Message]:
     """The padding before all that the assistant does; outputs of the request's calls stay before it."""
-    first = next((i for i, one in enumerate(messages) if one.role is not Role.TOOL), 0)
+    first = next((i for i, message in enumerate(messages) if message.role is not Role.TOOL), 0)
     if _speaks(messages[first]) and not messages[first].thinking:
         return put_before(messages, first, text)
     return [*messages[:first], said(text), *messages[first:]]
@@ -72,7 +72,7 @@ def _speaks(message: Message) -> bool:
 
 
 PADDING = tuple(
-    SampleChange(f"padding.{size}.{stands}", partial(padded, tokens, stands), version=2)
+    SampleChange(f"padding.{size}.{place}", partial(padded, tokens, place), version=2)
     for size, tokens in TOKENS.items()
-    for stands in STANDS
+    for place in STANDS
 )

@@ -18,7 +18,9 @@ from monitorbench.stress.changes.text.pieces import pieces
 
 PLACES = ("start", "middle", "end")
 _PARAGRAPH, _LINE, _SENTENCE = range(3)
-_NO_TITLE = "".join(rf"(?<!\b{one}\.)" for one in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Fig", "Inc", "vs"))
+_NO_TITLE = "".join(
+    rf"(?<!\b{title}\.)" for title in ("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "Fig", "Inc", "vs")
+)
 _BOUNDARIES = {
     _PARAGRAPH: re.compile(r"\n\n"),
     _LINE: re.compile(r"\n"),
@@ -36,15 +38,19 @@ _FOUND = "1 note found."
 
 def answers(sample: Sample) -> list[int]:
     """The numbers of the response's messages in which the assistant says something."""
-    return [i for i, one in enumerate(sample.response) if one.role is Role.ASSISTANT and one.content.strip()]
+    return [
+        i
+        for i, message in enumerate(sample.response)
+        if message.role is Role.ASSISTANT and message.content.strip()
+    ]
 
 
 def rewritten(sample: Sample, rewrite: Callable[[str], str]) -> Sample | None:
     """The sample with what the assistant says in its response rewritten; None where nothing is changed."""
     spoken = set(answers(sample))
     messages = [
-        one.model_copy(update={"content": rewrite(one.content)}) if i in spoken else one
-        for i, one in enumerate(sample.response)
+        message.model_copy(update={"content": rewrite(message.content)}) if i in spoken else message
+        for i, message in enumerate(sample.response)
     ]
     return with_texts(sample, response=messages) if tuple(messages) != sample.response else None
 
@@ -94,12 +100,14 @@ def halves(text: str) -> tuple[str, str] | None:
     low, middle, high = len(text) // 4, len(text) // 2, len(text) - len(text) // 4
     begins, ends = len(text) - len(text.lstrip()), len(text.rstrip())
     rated = [
-        (not low <= at <= high, rank, abs(at - middle), at) for rank, at in _cuts(text) if begins < at < ends
+        (not low <= cut <= high, rank, abs(cut - middle), cut)
+        for rank, cut in _cuts(text)
+        if begins < cut < ends
     ]
     if not rated:
         return None
-    *_, at = min(rated)
-    return text[:at], text[at:]
+    *_, cut = min(rated)
+    return text[:cut], text[cut:]
 
 
 def in_tool_output(sample: Sample, text: str) -> Sample:
@@ -108,15 +116,15 @@ def in_tool_output(sample: Sample, text: str) -> Sample:
     The last output of the response, else of the request; where no tool was used, the response begins with a
     look-up that found the paragraph, and goes on as it did.
     """
-    for part in ("response", "request"):
-        messages: tuple[Message, ...] = getattr(sample, part)
-        outputs = [i for i, one in enumerate(messages) if one.role is Role.TOOL]
+    for side in ("response", "request"):
+        messages: tuple[Message, ...] = getattr(sample, side)
+        outputs = [i for i, message in enumerate(messages) if message.role is Role.TOOL]
         if outputs:
             content = f"{messages[outputs[-1]].content}\n\n{text}"
-            found = _with(messages, outputs[-1], content)
-            if part == "response":
-                return with_texts(sample, response=found)
-            return with_texts(sample, request=found)
+            altered = _with(messages, outputs[-1], content)
+            if side == "response":
+                return with_texts(sample, response=altered)
+            return with_texts(sample, request=altered)
     look_up = (
         Message(role=Role.ASSISTANT, tool_calls=(_CALL,)),
         Message(role=Role.TOOL, content=f"{_FOUND}\n\n{text}", tool_call_id=_CALL.id),
@@ -126,7 +134,7 @@ def in_tool_output(sample: Sample, text: str) -> Sample:
 
 def _in_the_middle(sample: Sample, text: str, spoken: Sequence[int]) -> Sample | None:
     """Insert the text into the middle one of the messages that can be cut; None where none can."""
-    for number in sorted(spoken, key=lambda one: abs(one - spoken[len(spoken) // 2])):
+    for number in sorted(spoken, key=lambda candidate: abs(candidate - spoken[len(spoken) // 2])):
         if cut := halves(sample.response[number].content):
             content = f"{_apart(cut[0])}{text}\n\n{cut[1]}"
             return with_texts(sample, response=_with(sample.response, number, content))
@@ -135,8 +143,8 @@ def _in_the_middle(sample: Sample, text: str, spoken: Sequence[int]) -> Sample |
 
 def _apart(text: str) -> str:
     """The text and as many line ends behind it as a paragraph needs."""
-    there = 0 if not text.endswith("\n") else 1 if not text.endswith("\n\n") else 2
-    return text + "\n" * (2 - there)
+    n_ends = 0 if not text.endswith("\n") else 1 if not text.endswith("\n\n") else 2
+    return text + "\n" * (2 - n_ends)
 
 
 def _cuts(text: str) -> Iterator[tuple[int, int]]:
@@ -147,22 +155,22 @@ def _cuts(text: str) -> Iterator[tuple[int, int]]:
         if former and "prose" in (former.kind, piece.kind):
             yield _PARAGRAPH, offset
         if piece.kind == "prose":
-            yield from ((rank, offset + at) for rank, at in _cuts_of_prose(piece.text))
+            yield from ((rank, offset + position) for rank, position in _cuts_of_prose(piece.text))
         offset += len(piece.text)
         former = piece
 
 
 def _cuts_of_prose(text: str) -> Iterator[tuple[int, int]]:
-    kept = kept_spans(text)
-    starts = [span.start for span in kept]
+    spans = kept_spans(text)
+    starts = [span.start for span in spans]
     numbers = {match.end() for match in _NUMBER_OF_AN_ITEM.finditer(text)}
     for rank, boundary in _BOUNDARIES.items():
         for match in boundary.finditer(text):
-            at = match.end()
-            before = bisect(starts, at - 1) - 1
-            is_inside = before >= 0 and at < kept[before].end
-            if not is_inside and at not in numbers:
-                yield rank, at
+            position = match.end()
+            before = bisect(starts, position - 1) - 1
+            is_inside = before >= 0 and position < spans[before].end
+            if not is_inside and position not in numbers:
+                yield rank, position
 
 
 def _with(messages: Sequence[Message], number: int, content: str) -> list[Message]:

@@ -86,34 +86,38 @@ OTHER_PHRASES = (ParaphraseRule(PHRASES),)
 def rephrased(rules: Sequence[ParaphraseRule], text: str, kept: Sequence[TextSpan]) -> str:
     """The text by all rules, with capitals where they were; what is in `kept` stays, and so do questions."""
     sentences = list(_sentences(text))
-    asked = [one for one in sentences if text[one.start : one.end].rstrip(_CLOSING).endswith("?")]
-    stays = united([*kept, *asked])
+    questions = [
+        sentence
+        for sentence in sentences
+        if text[sentence.start : sentence.end].rstrip(_CLOSING).endswith("?")
+    ]
+    stays = united([*kept, *questions])
     puts = sorted(put for rule in rules for put in _puts(rule, text, stays, sentences))
     parts: list[str] = []
-    at = 0
-    for span, other in puts:
-        if span.start >= at:
-            parts += [text[at : span.start], other]
-            at = span.end
-    return "".join([*parts, text[at:]])
+    position = 0
+    for span, replacement in puts:
+        if span.start >= position:
+            parts += [text[position : span.start], replacement]
+            position = span.end
+    return "".join([*parts, text[position:]])
 
 
 def _puts(
     rule: ParaphraseRule, text: str, stays: Sequence[TextSpan], sentences: Sequence[TextSpan]
 ) -> Iterator[tuple[TextSpan, str]]:
-    pattern, known = _pattern(tuple(rule.pairs.items()), rule.behind)
+    pattern, replacements = _pattern(tuple(rule.pairs.items()), rule.behind)
     for match in pattern.finditer(text):
-        span, found = TextSpan(*match.span()), match[0]
-        begun = sentences[bisect(sentences, span.start, key=lambda one: one.start) - 1].start
+        span, original = TextSpan(*match.span()), match[0]
+        begun = sentences[bisect(sentences, span.start, key=lambda sentence: sentence.start) - 1].start
         before = text[max(begun, span.start - _LOOKED_BACK) : span.start]
-        if not _touches(stays, span) and rule.fits(before, found):
-            other = known[found.lower().replace("’", "'")]
-            yield span, other[:1].upper() + other[1:] if found[0].isupper() else other
+        if not _touches(stays, span) and rule.fits(before, original):
+            replacement = replacements[original.lower().replace("’", "'")]
+            yield span, replacement[:1].upper() + replacement[1:] if original[0].isupper() else replacement
 
 
 def _touches(spans: Sequence[TextSpan], span: TextSpan) -> bool:
     """Whether one of the spans has a character of this one."""
-    number = bisect(spans, span.end - 1, key=lambda one: one.start)
+    number = bisect(spans, span.end - 1, key=lambda candidate: candidate.start)
     return number > 0 and spans[number - 1].end > span.start
 
 
@@ -127,9 +131,9 @@ def _sentences(text: str) -> Iterator[TextSpan]:
 
 @cache
 def _pattern(pairs: tuple[tuple[str, str], ...], behind: str) -> tuple[re.Pattern[str], dict[str, str]]:
-    words = "|".join(_in_any_case(one) for one, _ in pairs)
-    known = {one.lower(): other for one, other in pairs}
-    return re.compile(rf"(?<![\w'’-])(?:{words})(?![\w'’-]){behind}"), known
+    words = "|".join(_in_any_case(phrase) for phrase, _ in pairs)
+    replacements = {phrase.lower(): replacement for phrase, replacement in pairs}
+    return re.compile(rf"(?<![\w'’-])(?:{words})(?![\w'’-]){behind}"), replacements
 
 
 def _in_any_case(words: str) -> str:
@@ -159,14 +163,16 @@ _SOME = 0.15
 
 def replaced(share: float, text: str, draw: Random) -> str:
     """Each letter that has a look-alike becomes it with probability `share`."""
-    return "".join(one.translate(LIKE) if draw.random() < share else one for one in text)
+    return "".join(letter.translate(LIKE) if draw.random() < share else letter for letter in text)
 
 
 def interspersed(text: str, draw: Random) -> str:
     """An unseen character behind every third letter or so, but none between a letter and its marks."""
     return "".join(
-        f"{one}{UNSEEN}" if one.isalpha() and not _is_joined(after) and draw.random() < 1 / 3 else one
-        for one, after in zip(text, [*text[1:], ""], strict=False)
+        f"{letter}{UNSEEN}"
+        if letter.isalpha() and not _is_joined(after) and draw.random() < 1 / 3
+        else letter
+        for letter, after in zip(text, [*text[1:], ""], strict=False)
     )
 
 
@@ -178,7 +184,7 @@ def _is_joined(character: str) -> bool:
 
 def _respelled(of_text: Callable[[str, Random], str], sample: Sample, draw: Random) -> Sample | None:
     def of_prose(text: str, kept: Sequence[TextSpan]) -> str:
-        return "".join(of_text(part, draw) if is_free else part for part, is_free in outside(kept, text))
+        return "".join(of_text(piece, draw) if is_free else piece for piece, is_free in outside(kept, text))
 
     return rewritten(sample, partial(in_prose, rewrite=of_prose))
 

@@ -49,7 +49,7 @@ def _comments(code: str) -> list[str]:
 
 
 def _layout(code: str) -> _Layout:
-    found = _Layout({}, set(), {})
+    layout = _Layout({}, set(), {})
     level, begun, done = 0, 0, 0
     waiting: list[int] = []  # comments are indented as the statement below them
     for token in _tokens(code):
@@ -65,14 +65,14 @@ def _layout(code: str) -> _Layout:
         else:
             if not begun:
                 begun = line
-                found.levels.update(dict.fromkeys([*waiting, line], level))
+                layout.levels.update(dict.fromkeys([*waiting, line], level))
                 waiting.clear()
-            found.inside.update(dict.fromkeys(range(max(begun, done) + 1, token.end[0] + 1), begun))
+            layout.inside.update(dict.fromkeys(range(max(begun, done) + 1, token.end[0] + 1), begun))
             done = token.end[0]
             if token.end[0] > line:  # a string over several lines
-                found.kept.update(range(line, token.end[0]))
-                found.kept.update(range(line + 1, token.end[0] + 1))
-    return found
+                layout.kept.update(range(line, token.end[0]))
+                layout.kept.update(range(line + 1, token.end[0] + 1))
+    return layout
 
 
 def _laid_out(code: str) -> str:
@@ -84,7 +84,7 @@ def _laid_out(code: str) -> str:
         if level == 1
     ]
     width = _WIDTHS.get(columns[0] if columns else 0, _OTHER)
-    made: list[str] = []
+    output: list[str] = []
     for number, line in enumerate(lines, 1):
         first_of_string = number in layout.kept and number + 1 in layout.kept
         text = line if first_of_string or number in layout.kept else line.rstrip()
@@ -95,11 +95,11 @@ def _laid_out(code: str) -> str:
             start = layout.inside[number]
             moved = width * layout.levels[start] - (len(lines[start - 1]) - len(lines[start - 1].lstrip()))
             text = " " * max(0, len(text) - len(text.lstrip()) + moved) + text.lstrip()
-        made.append(text)
+        output.append(text)
         blank = not text.strip() and number not in layout.inside and number < len(lines)
         if blank or _ends_a_block(number, lines, layout):
-            made.append("")
-    return "\n".join(made)
+            output.append("")
+    return "\n".join(output)
 
 
 def _ends_a_block(number: int, lines: list[str], layout: _Layout) -> bool:

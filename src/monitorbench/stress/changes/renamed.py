@@ -92,7 +92,7 @@ def _seen_otherwise(tree: ast.Module) -> Iterator[str]:
             case ast.MatchClass():
                 yield from node.kwd_attrs
             case ast.JoinedStr():
-                yield from (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+                yield from (child.id for child in ast.walk(node) if isinstance(child, ast.Name))
             case _:
                 pass
 
@@ -107,9 +107,9 @@ def _bound_elsewhere(table: symtable.SymbolTable) -> Iterator[str]:
 
 
 def _fresh(code: str, names: list[str]) -> dict[str, str]:
-    taken = set(re.findall(r"value_[0-9]+", code))
+    used = set(re.findall(r"value_[0-9]+", code))
     numbers = (f"value_{number}" for number in itertools.count(1))
-    return dict(zip(names, (name for name in numbers if name not in taken), strict=False))
+    return dict(zip(names, (name for name in numbers if name not in used), strict=False))
 
 
 def _with_names(code: str, new_names: Mapping[str, str]) -> str:

@@ -12,5 +12,5 @@ OBJECTIVES = (SFT, PAIRWISE, CURRICULUM, MIXED)
 
 def objective_of(training: Training) -> ObjectiveSpec:
     """The objective that the settings name."""
-    (found,) = (one for one in OBJECTIVES if one.name == training.objective)
-    return found
+    (objective,) = (spec for spec in OBJECTIVES if spec.name == training.objective)
+    return objective

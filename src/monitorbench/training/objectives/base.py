@@ -120,7 +120,7 @@ def in_turn(streams: Sequence[Iterator[T]], draw: np.random.Generator) -> Iterat
 
 def strata(pool: Sequence[int], key: Callable[[int], Hashable]) -> list[list[int]]:
     """The pool divided by a key, strata and members in the pool's order."""
-    found: defaultdict[Hashable, list[int]] = defaultdict(list)
+    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
     for i in pool:
-        found[key(i)].append(i)
-    return list(found.values())
+        groups[key(i)].append(i)
+    return list(groups.values())

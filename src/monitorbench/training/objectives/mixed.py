@@ -74,10 +74,10 @@ def make_instructions(
     end_of_turn = context.end_of_turn
     control = tuple(context.tokenizer.get_added_vocab())
     requests = {_plain(m.content) for sample in context.read_judged() for m in sample.request}
-    whole = "\n".join(requests)
+    all_requests = "\n".join(requests)
     examples = []
     for request, answer in instructions:
-        if _plain(request) in whole or any(token in request + answer for token in control):
+        if _plain(request) in all_requests or any(token in request + answer for token in control):
             continue
         user = {"role": "user", "content": request}
         prompt = _ids(context, [user], add_generation_prompt=True)

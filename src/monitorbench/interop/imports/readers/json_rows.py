@@ -36,10 +36,10 @@ def head(file: Path) -> bytes:
 
 def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each object with its place."""
-    if not (whole := _whole(file)):
+    if not (content := _whole(file)):
         yield from _of_lines(file)
         return
-    (value,) = whole
+    (value,) = content
     if isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values()):
         value = [{"id": key, **row} for key, row in value.items()]
     for number, entry in enumerate(value if isinstance(value, list) else [value], 1):
@@ -68,11 +68,11 @@ def _of_lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if not text.strip():
             continue
         try:
-            found = strict_json.loads(text)
+            row = strict_json.loads(text)
         except ValueError as error:
             raise UserError(f"{file}, line {number}: {error}; expected one JSON object a line") from error
-        if not isinstance(found, dict):
+        if not isinstance(row, dict):
             raise UserError(f"{file}, line {number}: no JSON object; expected one object a line")
         n_rows += 1
         refuse_rows(file, n_rows)
-        yield f"line {number}", found
+        yield f"line {number}", row

@@ -78,9 +78,9 @@ class ImportedFiles:
 
     def where(self, row: int) -> str:
         """A row of the table as a person finds it: `scores.csv, line 17`."""
-        at = self.file_of(row)
-        of_file = int(self.rows[row]) - (self.ends[at - 1] if at else 0)
-        return f"{self.files[at]}, {FORMATS[self.formats[at]].line(self.files[at], of_file)}"
+        number = self.file_of(row)
+        of_file = int(self.rows[row]) - (self.ends[number - 1] if number else 0)
+        return f"{self.files[number]}, {FORMATS[self.formats[number]].line(self.files[number], of_file)}"
 
     def taking(self, table: pa.Table, rows: IntArray) -> "ImportedFiles":
         """Return these files as another table, whose rows are of these rows of this one."""
@@ -97,13 +97,13 @@ def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | 
         raise ConfigError(
             "from=[]: no file given; expected from=FILE, a CSV, JSON lines, Parquet or Inspect file"
         )
-    files = [found for file in files for found in _files_of(file)]
+    files = [path for file in files for path in _files_of(file)]
     formats = [format_of(file, settings.format) for file in files]
     wanted = wanted_columns(settings) if wanted is None else wanted
     read = [FORMATS[kind].read(file, wanted) for kind, file in zip(formats, files, strict=True)]
-    present = tuple(dict.fromkeys(name for one in read for name in one.present))
-    tables = [one.table for one in read]
-    ends = np.cumsum([one.num_rows for one in tables]).tolist()
+    present = tuple(dict.fromkeys(name for source in read for name in source.present))
+    tables = [source.table for source in read]
+    ends = np.cumsum([source.num_rows for source in tables]).tolist()
     if not ends[-1]:
         raise UserError(f"{files[0]}: no row in it; expected a row a score")
     try:
@@ -118,12 +118,12 @@ def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | 
     return ImportedFiles(
         table,
         tuple(files),
-        tuple(file_sha256(one) for one in files),
+        tuple(file_sha256(source) for source in files),
         tuple(formats),
         tuple(ends),
         np.arange(ends[-1]),
         present,
-        frozenset().union(*(one.clashing for one in read)),
+        frozenset().union(*(source.clashing for source in read)),
         tuple(word.casefold() for word in settings.missing_values),
     )
 
@@ -157,12 +157,12 @@ def _files_of(given: Path) -> list[Path]:
     if given.is_file():
         return [given]
     if given.is_dir():
-        known = tuple(end for kind in FORMATS.values() for end in kind.suffixes)
-        below = (file for file in given.rglob("*") if file.name.lower().endswith(known))
+        suffixes = tuple(end for kind in FORMATS.values() for end in kind.suffixes)
+        below = (file for file in given.rglob("*") if file.name.lower().endswith(suffixes))
         if files := sorted(file for file in below if file.is_file() and file.name not in NO_LOGS):
             return files
         raise UserError(
-            f"from={given}: a folder without a file to import; expected {', '.join(known)} below it"
+            f"from={given}: a folder without a file to import; expected {', '.join(suffixes)} below it"
         )
     if "*" in given.name and (
         files := sorted(file for file in given.parent.glob(given.name) if file.is_file())

@@ -56,7 +56,9 @@ def _table(batches: Sequence[pa.RecordBatch], fields: Sequence[pa.Field], n_rows
     columns = {}
     for number, field in enumerate(fields):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.chunked_array([pc.cast(one.column(number), kind) for one in batches], kind)
+        columns[field.name] = pa.chunked_array(
+            [pc.cast(batch.column(number), kind) for batch in batches], kind
+        )
     return pa.table(columns)
 
 

@@ -23,10 +23,10 @@ class WantedColumns:
 
     def __init__(self, names: Iterable[str], lists: Collection[str] = ()) -> None:
         """`lists` are columns with an entry per step, of which only the wanted fields are read."""
-        given = (*names, *lists)
-        self.names = frozenset(name for name in given if not name.endswith("*"))
+        wanted = (*names, *lists)
+        self.names = frozenset(name for name in wanted if not name.endswith("*"))
         self.lists = frozenset(lists)
-        self._below = tuple(name[:-1] for name in given if name.endswith("*"))
+        self._below = tuple(name[:-1] for name in wanted if name.endswith("*"))
 
     def __contains__(self, name: str) -> bool:
         """Whether a column is asked for."""
@@ -126,27 +126,27 @@ class TableBuilder:
         if not isinstance(value, list):
             return value
         if name in self._wanted.lists:
-            return [self._entry(f"{name}.", one) for one in value]
-        if any(isinstance(one, Mapping | list) for one in value):
+            return [self._entry(f"{name}.", entry) for entry in value]
+        if any(isinstance(entry, Mapping | list) for entry in value):
             return as_json(value)
         return value
 
     def _entry(self, prefix: str, entry: Any) -> Any:
         if not isinstance(entry, Mapping):
             return entry
-        found = {}
+        cells = {}
         for name, value in self._leaves(entry, prefix):
             self._of_entries[name] = None
             if name in self._wanted:
-                if name in found:
+                if name in cells:
                     self._clashing.add(name)
-                found[name] = self._cell(name, value)
-        return {name.removeprefix(prefix): value for name, value in found.items()}
+                cells[name] = self._cell(name, value)
+        return {name.removeprefix(prefix): value for name, value in cells.items()}
 
 
 def _is_outer(values: list[Any]) -> bool:
     """Whether a column has nothing but objects, whose fields are columns of their own."""
-    kinds = {type(one) for one in values if one is not None}
+    kinds = {type(value) for value in values if value is not None}
     return kinds == {_Object}
 
 
@@ -156,13 +156,14 @@ def _column(values: list[Any], nothing: str | None) -> pa.Array:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         pass
-    known = [one for one in values if one is not None and one != nothing]
-    if all(isinstance(one, int | float) and not isinstance(one, bool) for one in known):
+    present = [value for value in values if value is not None and value != nothing]
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
         return pa.array(
-            [None if one is None or one == nothing else _float(one) for one in values], pa.float64()
+            [None if value is None or value == nothing else _float(value) for value in values], pa.float64()
         )
     return pa.array(
-        [one if one is None or isinstance(one, str) else as_json(one) for one in values], pa.string()
+        [value if value is None or isinstance(value, str) else as_json(value) for value in values],
+        pa.string(),
     )
 
 

@@ -38,20 +38,20 @@ class _Fence(NamedTuple):
         return same and not self.info.strip() and not self.is_item
 
     def language(self) -> str:
-        found = None if self.is_quoted else _LANGUAGE.match(self.info)
-        return found["language"].lower() if found else ""
+        match = None if self.is_quoted else _LANGUAGE.match(self.info)
+        return match["language"].lower() if match else ""
 
 
 def cut_at_fences(text: str) -> list[FencedText]:
     """The text as prose, fences and the code between them. A fence that opens nothing is code."""
-    found: list[FencedText] = []
+    pieces: list[FencedText] = []
     lines: list[str] = []
     opened: _Fence | None = None
 
     def take(fence: _Fence | None) -> None:
         if lines:
             kind: Literal["prose", "code"] = "code" if fence else "prose"
-            found.append(FencedText("".join(lines), kind, fence.language() if fence else ""))
+            pieces.append(FencedText("".join(lines), kind, fence.language() if fence else ""))
             lines.clear()
 
     for line in io.StringIO(text):
@@ -61,14 +61,14 @@ def cut_at_fences(text: str) -> list[FencedText]:
         fence = _fence(line)
         if fence and (fence.closes(opened) if opened else fence.opens()):
             take(opened)
-            found.append(FencedText(line, "fence"))
+            pieces.append(FencedText(line, "fence"))
             opened = None if opened else fence
         else:
             lines.append(line)
     if opened and not lines:
-        lines.append(found.pop().text)
+        lines.append(pieces.pop().text)
     take(opened)
-    return found
+    return pieces
 
 
 def _fence(line: str) -> _Fence | None:

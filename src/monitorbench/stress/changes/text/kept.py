@@ -26,7 +26,7 @@ _OPENED_BY = {
     r"\]": (r"\[",),
 }
 """Opening marks of each closing mark; a run of backticks closes one that is as long."""
-_OPENING = frozenset(one for marks in _OPENED_BY.values() for one in marks)
+_OPENING = frozenset(mark for marks in _OPENED_BY.values() for mark in marks)
 _TIGHT = frozenset("\"'“”„‘’$")
 """Marks with no space between them and what they hold."""
 _APOSTROPHES = frozenset("\"'’$")
@@ -53,22 +53,22 @@ class TextSpan(NamedTuple):
 
 def kept_spans(text: str) -> list[TextSpan]:
     """Spans of prose that have to stay as spelled: in order, none touching the next."""
-    found = [*_machine_words(text)]
+    spans = [*_machine_words(text)]
     offset = 0
     for paragraph in _paragraphs(text):
-        found += [TextSpan(start + offset, end + offset) for start, end in _marked(paragraph)]
+        spans += [TextSpan(start + offset, end + offset) for start, end in _marked(paragraph)]
         offset += len(paragraph)
-    return united(found)
+    return united(spans)
 
 
 def outside(spans: Sequence[TextSpan], text: str) -> Iterator[tuple[str, bool]]:
     """The text in parts, each with whether it is outside of the spans."""
-    at = 0
+    position = 0
     for start, end in spans:
-        yield text[at:start], True
+        yield text[position:start], True
         yield text[start:end], False
-        at = end
-    yield text[at:], True
+        position = end
+    yield text[position:], True
 
 
 def _machine_words(text: str) -> Iterator[TextSpan]:
@@ -96,12 +96,14 @@ def _marked(text: str) -> Iterator[TextSpan]:
         before, after = text[max(0, start - 1) : start], text[end : end + 1]
         is_run = mark[0] == "`"
         opens = len(mark) <= _LONGEST_RUN if is_run else mark in _OPENING
-        closed = [one for one in ((mark,) if is_run else _OPENED_BY.get(mark, ())) if one in opened]
+        closed = [
+            opening for opening in ((mark,) if is_run else _OPENED_BY.get(mark, ())) if opening in opened
+        ]
         if closed and _fits(mark, inside=before, outside=after):
-            begun = max(opened.pop(one) for one in closed)
+            begun = max(opened.pop(opening) for opening in closed)
             yield TextSpan(begun, end)
             if is_run:  # what stands in code opens nothing
-                opened = {one: at for one, at in opened.items() if at < begun}
+                opened = {opening: position for opening, position in opened.items() if position < begun}
         elif opens and _fits(mark, inside=after, outside=before):
             opened[mark] = start
 
@@ -114,10 +116,10 @@ def _fits(mark: str, *, inside: str, outside: str) -> bool:
 
 def united(spans: Sequence[TextSpan]) -> list[TextSpan]:
     """Unite spans: they hold the same characters, are in order, and none touches the next."""
-    found: list[TextSpan] = []
+    merged: list[TextSpan] = []
     for span in sorted(spans):
-        if found and span.start <= found[-1].end:
-            found[-1] = TextSpan(found[-1].start, max(found[-1].end, span.end))
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = TextSpan(merged[-1].start, max(merged[-1].end, span.end))
         else:
-            found.append(span)
-    return found
+            merged.append(span)
+    return merged

@@ -33,30 +33,30 @@ _WIDE = ("    ", "\t")
 
 def cut_at_code(text: str, *, is_whole: bool) -> list[FencedText]:
     """Text without fences as prose and code; `is_whole`: no part of a text that has fences elsewhere."""
-    if is_whole and (whole := _as_a_whole(text)):
-        return [whole]
+    if is_whole and (piece := _as_a_whole(text)):
+        return [piece]
     lines = text.splitlines(keepends=True)
     has_items = any(_ITEM.match(line) for line in lines)
-    found: list[FencedText] = []
-    at = done = 0
+    pieces: list[FencedText] = []
+    index = done = 0
     has_tried_the_rest = False
-    while at < len(lines):
-        if not _begins(lines, at, has_items=has_items):
-            at += 1
+    while index < len(lines):
+        if not _begins(lines, index, has_items=has_items):
+            index += 1
             continue
-        start, end = _run(lines, done, at)
-        if _PYTHON.match(lines[at]) and not has_tried_the_rest:
+        start, end = _run(lines, done, index)
+        if _PYTHON.match(lines[index]) and not has_tried_the_rest:
             has_tried_the_rest = True
-            for first in dict.fromkeys((start, at)):
-                if is_python(rest := "".join(lines[first:])):
-                    return [*found, *_prose(lines[done:first]), FencedText(rest, "code", "python")]
-        if _is_code(lines[start:end], is_wide=lines[at].startswith(_WIDE)):
+            for first in dict.fromkeys((start, index)):
+                if is_python(program := "".join(lines[first:])):
+                    return [*pieces, *_prose(lines[done:first]), FencedText(program, "code", "python")]
+        if _is_code(lines[start:end], is_wide=lines[index].startswith(_WIDE)):
             is_of_python = any(_PYTHON.match(line) for line in lines[start:end])
             code = FencedText("".join(lines[start:end]), "code", "python" if is_of_python else "")
-            found += [*_prose(lines[done:start]), code]
+            pieces += [*_prose(lines[done:start]), code]
             done = end
-        at = end
-    return [*found, *_prose(lines[done:])]
+        index = end
+    return [*pieces, *_prose(lines[done:])]
 
 
 def parsed(code: str) -> ast.Module | None:
@@ -77,7 +77,7 @@ def is_python(text: str) -> bool:
         return False
     tree = parsed(text)
     program = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign)
-    return tree is not None and any(isinstance(one, program) for one in tree.body)
+    return tree is not None and any(isinstance(statement, program) for statement in tree.body)
 
 
 def _as_a_whole(text: str) -> FencedText | None:
