@@ -49,8 +49,8 @@ def checked(
             if label in list(AnnotatorChoice):
                 answers[row.reader][row.item] = AnnotatorAnswer(AnnotatorChoice(label), row.note)
             else:
-                said = f"{_short(row.label)} is no label" if label else "no label"
-                problems.append(f"{row.where}: {said} for {row.item}; write misbehavior, benign or unsure")
+                mistake = f"{_short(row.label)} is no label" if label else "no label"
+                problems.append(f"{row.where}: {mistake} for {row.item}; write misbehavior, benign or unsure")
         first.setdefault((row.reader, row.item), row)
     for reader in readers:
         theirs = sorted({str(row.file) for row in rows if row.reader == reader})
@@ -81,8 +81,8 @@ def _problem(
         return "no item id; put it back as it was exported"
     if row.item not in items:
         return f"{_short(row.item)} {unknown}; remove the row, or correct the id"
-    asked = items[row.item]
-    if not (_same_text(row.request, asked.request) and _same_text(row.response, asked.response)):
+    item = items[row.item]
+    if not (_same_text(row.request, item.request) and _same_text(row.response, item.response)):
         return f"the text is not that of {row.item}; were columns sorted apart? label a fresh copy"
     return None
 
@@ -91,8 +91,8 @@ def _same_text(returned: str | None, asked: str) -> bool:
     """Whether a returned text can be the one asked about: what spreadsheets change doesn't count."""
     if returned is None:
         return True
-    cut, whole = (re.sub(r"[^A-Za-z0-9]+", "", text[:SPREADSHEET_CELL]) for text in (returned, asked))
-    return cut[:200] == whole[:200]
+    cut, original = (re.sub(r"[^A-Za-z0-9]+", "", text[:SPREADSHEET_CELL]) for text in (returned, asked))
+    return cut[:200] == original[:200]
 
 
 def _short(text: str) -> str:

@@ -29,31 +29,31 @@ def read_candidates(path: Path, split: Split) -> list[UnlabelledSample]:
     if not path.is_file():
         raise UserError(f"{path}: no such file; give candidates as .parquet or .jsonl")
     seen: dict[str, str] = {}
-    found: list[UnlabelledSample] = []
+    samples: list[UnlabelledSample] = []
     for where, row in _rows(path):
         if not isinstance(row, dict):
             raise UserError(f"{where}: expected an object with a sample's fields")
         fields = {name: value for name, value in row.items() if name not in _OF_THE_LABEL}
         try:
-            one = UnlabelledSample.model_validate({"prior": row.get("label"), **fields})
+            sample = UnlabelledSample.model_validate({"prior": row.get("label"), **fields})
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
             # The label is called `prior` in the model alone.
             field = ".".join(map(str, problem["loc"])).replace("prior", "label")
             raise UserError(f"{where}: {field}: {problem['msg']}; fix the field") from error
-        if row.get("id") and row["id"] != one.id:
+        if row.get("id") and row["id"] != sample.id:
             raise UserError(f"{where}: id {row['id']!r} is not the hash of the content; leave it out")
-        if one.split not in (None, split):
+        if sample.split not in (None, split):
             raise UserError(
-                f"{where}: of split {one.split}, but annotation.split={split}; expected the same split"
+                f"{where}: of split {sample.split}, but annotation.split={split}; expected the same split"
             )
-        if one.id in seen:
-            raise UserError(f"{where}: the same content and pair as {seen[one.id]}; remove one of them")
-        seen[one.id] = where
-        found.append(one)
-    if not found:
+        if sample.id in seen:
+            raise UserError(f"{where}: the same content and pair as {seen[sample.id]}; remove one of them")
+        seen[sample.id] = where
+        samples.append(sample)
+    if not samples:
         raise UserError(f"{path}: no sample in it; expected a row a sample")
-    return found
+    return samples
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Any]]:

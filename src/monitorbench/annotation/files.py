@@ -171,9 +171,9 @@ def _label_studio_rows(path: Path, text: str) -> Iterator[ReturnedRow]:
         where = f"{path}, task {number}"
         try:
             data, annotations = task["data"], task["annotations"]
-            answered = [one for one in annotations if not one.get("was_cancelled")]
+            answered = [annotation for annotation in annotations if not annotation.get("was_cancelled")]
             # A task nobody answered still is a row: one without a label.
-            for results in [one["result"] for one in answered] or [[]]:
+            for results in [annotation["result"] for annotation in answered] or [[]]:
                 values = [result["value"] for result in results]
                 yield ReturnedRow(
                     path,
@@ -198,8 +198,8 @@ def _string(data: Any, key: str) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    given = value.get("text", [])
-    return [given] if isinstance(given, str) else list(given)
+    content = value.get("text", [])
+    return [content] if isinstance(content, str) else list(content)
 
 
 def _reason(error: Exception) -> str:

@@ -179,8 +179,8 @@ def agreement(
             each = np.stack([_kappas(cells, weights) for cells in chosen])
             return np.asarray(each.mean(axis=0), dtype=np.float64)
 
-        found = bootstrap.interval(statistic, group_ids, resamples=resamples, seed=seed)
-        return list(found) if found else None
+        bounds = bootstrap.interval(statistic, group_ids, resamples=resamples, seed=seed)
+        return list(bounds) if bounds else None
 
     for (first, second), cells in joint.items():
         counts = np.bincount(cells, minlength=len(_CHOICES) ** 2).reshape(len(_CHOICES), -1)
@@ -189,11 +189,11 @@ def agreement(
             kappa_ci=interval([cells]) if kappa is not None else None,
             raw_agreement=float(np.trace(counts) / max(1, counts.sum())),
             confusion={
-                one: {other: int(counts[i, j]) for j, other in enumerate(_CHOICES)}
-                for i, one in enumerate(_CHOICES)
+                row: {column: int(counts[i, j]) for j, column in enumerate(_CHOICES)}
+                for i, row in enumerate(_CHOICES)
             },
         )
-    verdicts = [unanimous(given) for given in zip(*labels.values(), strict=True)]
+    verdicts = [unanimous(choices) for choices in zip(*labels.values(), strict=True)]
     kappas = [pair["kappa"] for pair in pairs.values()]
     mean = None if None in kappas else float(np.mean([kappa for kappa in kappas if kappa is not None]))
     return Agreement(
@@ -246,7 +246,7 @@ def settle(given: Sequence[AnnotatorChoice], adjudicated: AnnotatorChoice | None
 
 def _cells(first: Sequence[AnnotatorChoice], second: Sequence[AnnotatorChoice]) -> IntArray:
     """For each item its cell of the 3 × 3 table, row by row."""
-    rows, columns = ([_CHOICES.index(one) for one in side] for side in (first, second))
+    rows, columns = ([_CHOICES.index(choice) for choice in side] for side in (first, second))
     return np.array(rows, dtype=np.int64) * len(_CHOICES) + np.array(columns, dtype=np.int64)
 
 

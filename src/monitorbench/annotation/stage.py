@@ -59,11 +59,11 @@ def export_batch(study: Study, settings: Annotation) -> Path:
     """Write a blind batch per annotator; `UserError` where there is nothing to label."""
     split = Split(settings.split)
     if settings.candidates is not None:
-        found = read_candidates(settings.candidates, split)
+        candidates = read_candidates(settings.candidates, split)
         source: dict[str, Any] = {"candidates": _sha256(settings.candidates.read_bytes())}
     else:
         dataset, view = ensure(study, [split]), study.dataset.view(settings.split)
-        found = [candidate(sample) for sample in read_split(dataset, split, view)]
+        candidates = [candidate(sample) for sample in read_split(dataset, split, view)]
         source = {"dataset": dataset.name, "view": view.model_dump(mode="json")}
     decides = {"annotators", "seed", "split", "samples_per_cell", "guidelines"}
     identity = {"stage": _BATCH_STAGE, **source, **settings.model_dump(mode="json", include=decides)}
@@ -71,20 +71,20 @@ def export_batch(study: Study, settings: Annotation) -> Path:
     if directory.done:
         _log.info("annotation: reusing %s", directory.path)
         return directory.path
-    drawn = draw(found, settings.samples_per_cell, settings.seed)
-    items = {item_id(one, settings.seed): one for one in drawn}
-    shown = {item: _shown(item, one) for item, one in items.items()}
+    drawn = draw(candidates, settings.samples_per_cell, settings.seed)
+    items = {item_id(entry, settings.seed): entry for entry in drawn}
+    texts = {item: _shown(item, entry) for item, entry in items.items()}
     with directory.recording(study) as results:
         for reader in settings.annotators:
-            ordered = [shown[item] for item in blind_order(items, reader, settings.seed)]
+            ordered = [texts[item] for item in blind_order(items, reader, settings.seed)]
             folder = directory.path / "batches" / reader
             write_atomically(folder / "guidelines.txt", settings.guidelines.strip() + "\n")
             write_atomically(folder / "batch.csv", csv_batch(ordered, reader))
             write_atomically(folder / "tasks.json", label_studio_tasks(ordered, reader))
             write_atomically(folder / "labelling.xml", label_studio_config(settings.guidelines))
-        key = _jsonl({"item": item, **one.model_dump(mode="json")} for item, one in sorted(items.items()))
+        key = _jsonl({"item": item, **entry.model_dump(mode="json")} for item, entry in sorted(items.items()))
         write_atomically(directory.path / "key.jsonl", key)
-        too_long = sum(max(map(len, item)) > SPREADSHEET_CELL for item in shown.values())
+        too_long = sum(max(map(len, item)) > SPREADSHEET_CELL for item in texts.values())
         results.update(
             key_sha256=_sha256(key.encode()),
             n_items=len(items),
@@ -112,20 +112,21 @@ def import_labels(study: Study, settings: Annotation) -> Path:
     if not settings.returned:
         raise ConfigError("annotation.returned=[]: no file given; expected annotation.returned=[FILE,FILE]")
     batch = study.required_run()
-    made = read_finished(batch)["identity"]
+    exported = read_finished(batch)["identity"]
     items = _read_key(batch)
-    readers, seed, split = made["annotators"], made["seed"], Split(made["split"])
-    texts = {item: _shown(item, one) for item, one in items.items()}
+    readers, seed, split = exported["annotators"], exported["seed"], Split(exported["split"])
+    texts = {item: _shown(item, sample) for item, sample in items.items()}
 
     answers = checked(settings.returned, texts, readers, f"was never exported in {batch.name}")
-    given = {item: [answers[reader][item].choice for reader in readers] for item in items}
-    open_before = {item: texts[item] for item in items if settle(given[item]).outcome not in KEPT}
+    choices = {item: [answers[reader][item].choice for reader in readers] for item in items}
+    open_before = {item: texts[item] for item in items if settle(choices[item]).outcome not in KEPT}
     decided: Mapping[str, AnnotatorAnswer] = {}
     if settings.adjudicated is not None:
         problem = "is not open: the annotators agree on it, or it is of another batch"
         decided = checked([settings.adjudicated], open_before, [ADJUDICATOR], problem)[ADJUDICATOR]
     ends = {
-        item: settle(given[item], decided[item].choice if item in decided else None) for item in sorted(items)
+        item: settle(choices[item], decided[item].choice if item in decided else None)
+        for item in sorted(items)
     }
 
     files = [*settings.returned, *([settings.adjudicated] if settings.adjudicated else [])]
@@ -141,11 +142,13 @@ def import_labels(study: Study, settings: Annotation) -> Path:
         _log.info("annotation: reusing %s", directory.path)
         return directory.path
     with directory.recording(study) as results:
-        kept = [items[item].labelled(end.label, split) for item, end in ends.items() if end.label is not None]
+        labelled = [
+            items[item].labelled(end.label, split) for item, end in ends.items() if end.label is not None
+        ]
         still_open = [item for item in blind_order(items, ADJUDICATOR, seed) if ends[item].label is None]
-        rest = [texts[item] for item in still_open]
-        write_atomically(directory.path / "adjudication.csv", csv_batch(rest, ADJUDICATOR))
-        write_atomically(directory.path / "adjudication.json", label_studio_tasks(rest, ADJUDICATOR))
+        open_texts = [texts[item] for item in still_open]
+        write_atomically(directory.path / "adjudication.csv", csv_batch(open_texts, ADJUDICATOR))
+        write_atomically(directory.path / "adjudication.json", label_studio_tasks(open_texts, ADJUDICATOR))
         write_atomically(
             directory.path / "labels.jsonl",
             _jsonl(
@@ -164,7 +167,7 @@ def import_labels(study: Study, settings: Annotation) -> Path:
             ),
         )
         write_atomically(
-            directory.path / f"{split}.jsonl", _jsonl(one.model_dump(mode="json") for one in kept)
+            directory.path / f"{split}.jsonl", _jsonl(sample.model_dump(mode="json") for sample in labelled)
         )
 
         def measured(members: Sequence[str]) -> dict[str, Any]:
@@ -181,29 +184,36 @@ def import_labels(study: Study, settings: Annotation) -> Path:
             files=[file.name for file in files],
             **measured(list(ends)),
             cells={cell: measured(members) for cell, members in _by_cell(items).items()},
-            splits={split.value: {"samples": len(kept), "sha256": write_split(directory.path, split, kept)}},
+            splits={
+                split.value: {
+                    "samples": len(labelled),
+                    "sha256": write_split(directory.path, split, labelled),
+                }
+            },
         )
     _log.info(
         "annotation: kept %d of %d items, kappa %s; %d to adjudicate in %s",
-        len(kept),
+        len(labelled),
         len(items),
         "undefined" if results["kappa"] is None else f"{results['kappa']:.2f}",
-        len(rest),
+        len(open_texts),
         directory.path / "adjudication.csv",
     )
     return directory.path
 
 
 def _kept_counts(ends: Mapping[str, Settled], items: Mapping[str, UnlabelledSample]) -> dict[str, Any]:
-    kept = [(items[item], end.label) for item, end in ends.items() if end.label is not None]
-    with_prior = [one.prior is label for one, label in kept if one.prior is not None]
-    sides = {(one.cell, one.pair_id, label) for one, label in kept}
-    whole = {(cell, pair) for cell, pair, _ in sides if all((cell, pair, label) in sides for label in Label)}
+    labelled = [(items[item], end.label) for item, end in ends.items() if end.label is not None]
+    with_prior = [sample.prior is label for sample, label in labelled if sample.prior is not None]
+    sides = {(sample.cell, sample.pair_id, label) for sample, label in labelled}
+    complete = {
+        (cell, pair) for cell, pair, _ in sides if all((cell, pair, label) in sides for label in Label)
+    }
     return {
-        "n_kept": len(kept),
-        "n_kept_pairs": len(whole),
+        "n_kept": len(labelled),
+        "n_kept_pairs": len(complete),
         "n_adjudicated": sum(end.outcome is ItemStatus.ADJUDICATED for end in ends.values()),
-        "n_open": len(ends) - len(kept),
+        "n_open": len(ends) - len(labelled),
         "n_prior": len(with_prior),
         "n_same_as_prior": sum(with_prior),
         "agreement_with_prior": sum(with_prior) / len(with_prior) if with_prior else None,
@@ -223,8 +233,10 @@ def _shown(item: str, one: UnlabelledSample) -> AnnotationItem:
 
 
 def _by_cell(items: Mapping[str, UnlabelledSample]) -> dict[str, list[str]]:
-    cells = sorted({one.cell for one in items.values()})
-    return {str(cell): sorted(item for item, one in items.items() if one.cell == cell) for cell in cells}
+    cells = sorted({sample.cell for sample in items.values()})
+    return {
+        str(cell): sorted(item for item, sample in items.items() if sample.cell == cell) for cell in cells
+    }
 
 
 def _jsonl(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -29,9 +29,9 @@ def refuse_idle_adapter(tuned: Sequence[float], base: Sequence[float]) -> float:
 
 def adapter_change(engine: Engine, prompt: Sequence[int], decoding: Decoding) -> float:
     """Ask one prompt with the adapter and without; returns and raises what `refuse_idle_adapter` does."""
-    asked = Decoding(1, decoding.stop_token_ids, decoding.scored_token_ids)
+    first_token = Decoding(1, decoding.stop_token_ids, decoding.scored_token_ids)
     # The base first: an engine that holds one model at a time then has the right one loaded.
-    ((_, base),) = engine.complete([prompt], asked, with_adapter=False)
-    ((_, tuned),) = engine.complete([prompt], asked)
+    ((_, base),) = engine.complete([prompt], first_token, with_adapter=False)
+    ((_, tuned),) = engine.complete([prompt], first_token)
     scored = decoding.scored_token_ids
     return refuse_idle_adapter([tuned.logprobs[i] for i in scored], [base.logprobs[i] for i in scored])

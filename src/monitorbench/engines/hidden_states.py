@@ -73,8 +73,8 @@ class HiddenStates:
         self._found.clear()
         ids_1T = torch.tensor([list(ids)], device=self._decoder.device)
         self._decoder(input_ids=ids_1T, use_cache=False)
-        found = torch.stack([self._found[layer] for layer in sorted(self._found)], 1)
-        return Extracted(found.cpu().numpy(), time.perf_counter() - began)
+        stacked = torch.stack([self._found[layer] for layer in sorted(self._found)], 1)
+        return Extracted(stacked.cpu().numpy(), time.perf_counter() - began)
 
     def prepare(self, first: Request, decoding: Decoding) -> float | None:
         """See `Model.prepare`: it is loaded, and has no adapter."""
@@ -114,8 +114,8 @@ def kept(
     response_RH = states_TH[span[0] : span[1]].float()
     found_NPH = torch.stack(
         [
-            states_TH[-1:].float() if one == "last" else _of_response(response_RH, one, window)
-            for one in positions
+            states_TH[-1:].float() if position == "last" else _of_response(response_RH, position, window)
+            for position in positions
         ],
         1,
     )
@@ -127,4 +127,4 @@ def _of_response(response_RH: torch.Tensor, position: Position, window: int | No
     if position == "tokens":
         return response_RH
     parts = [response_RH[start:end] for start, end in windows(len(response_RH), window)]
-    return torch.stack([part.mean(0) if position == "mean" else part.amax(0) for part in parts])
+    return torch.stack([piece.mean(0) if position == "mean" else piece.amax(0) for piece in parts])

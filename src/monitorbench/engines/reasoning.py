@@ -36,13 +36,13 @@ def think_first(
     thinking = Decoding(reasoning.max_tokens, (reasoning.end, *decoding.stop_token_ids))
 
     def go_on(index: int, thought: Reply) -> SecondPass | Reply:
-        kept = replace(thought, reasoning=thought.text, reasoning_tokens=thought.completion_tokens)
+        reply = replace(thought, reasoning=thought.text, reasoning_tokens=thought.completion_tokens)
         if thought.stop_token_id != reasoning.end:
-            return without_answer(kept, what="reasoning")
+            return without_answer(reply, what="reasoning")
         ids = (*requests[index].token_ids, *thought.token_ids, reasoning.end, *reasoning.answer_start)
         n_tokens = thought.completion_tokens + 1  # the token that ends it
         return SecondPass(
-            Request(token_ids=ids), replace(kept, completion_tokens=n_tokens, reasoning_tokens=n_tokens)
+            Request(token_ids=ids), replace(reply, completion_tokens=n_tokens, reasoning_tokens=n_tokens)
         )
 
     return ask_twice(model.answers, requests, thinking, decoding, go_on, at_once=_AT_ONCE)
@@ -53,8 +53,8 @@ def part_thinking(text: str, end: str = THOUGHT) -> tuple[str, str] | None:
 
     The last `end` counts: what is quoted in thoughts may spell it. The chat template may have opened them.
     """
-    thinking, found, answer = text.rpartition(end)
-    if not found:
+    thinking, separator, answer = text.rpartition(end)
+    if not separator:
         return None if text.lstrip().startswith(THINKS) else ("", text)
     return without_tag(thinking), answer
 

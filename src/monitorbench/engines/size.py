@@ -98,11 +98,11 @@ def _refuse_in_vllm(
     takes = _on_each(needed, cache, monitor.context_tokens, size)
     if takes <= each:
         return
-    ways = list(_ways(monitor, needed, cache, each, size, len(memory)))
-    what = "weights" if cache is None else f"weights and a context of {monitor.context_tokens} tokens"
+    settings = list(_ways(monitor, needed, cache, each, size, len(memory)))
+    needs = "weights" if cache is None else f"weights and a context of {monitor.context_tokens} tokens"
     raise UserError(
-        f"monitor={monitor.name}: {_gb(takes)} of {what} on each of {size} GPU(s), of which vLLM has "
-        f"{_gb(each)}; expected {' or '.join(ways) or 'GPUs with more memory, on another cluster'}"
+        f"monitor={monitor.name}: {_gb(takes)} of {needs} on each of {size} GPU(s), of which vLLM has "
+        f"{_gb(each)}; expected {' or '.join(settings) or 'GPUs with more memory, on another cluster'}"
     )
 
 
@@ -110,18 +110,18 @@ def _ways(
     monitor: Monitor, needed: float, cache: Cache | None, each: float, size: int, n_gpus: int
 ) -> list[str]:
     """Settings under which it would fit."""
-    found = []
+    settings = []
     fits = (n for n in _PARALLEL if n > size and _on_each(needed, cache, monitor.context_tokens, n) <= each)
     if (more := next(fits, None)) is not None:
         cluster = "" if more <= n_gpus else f" with cluster.gpus={more}"
-        found.append(f"engine.tensor_parallel_size={more}{cluster}")
-    left = each - needed / size
-    if cache is not None and left > 0:
-        context = int(left / _per_token(cache, size)) // 1024 * 1024
+        settings.append(f"engine.tensor_parallel_size={more}{cluster}")
+    free = each - needed / size
+    if cache is not None and free > 0:
+        context = int(free / _per_token(cache, size)) // 1024 * 1024
         thinks = monitor.reasoning.max_tokens if monitor.reasoning else 0
         if context > thinks:
-            found.append(f"monitor.context_tokens={context}")
-    return found
+            settings.append(f"monitor.context_tokens={context}")
+    return settings
 
 
 def _on_each(needed: float, cache: Cache | None, context_tokens: int, size: int) -> float:

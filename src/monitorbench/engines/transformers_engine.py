@@ -104,15 +104,15 @@ class InProcessTransformers:
         order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
         for start in range(0, len(order), self._batch_size):
             indices = order[start : start + self._batch_size]
-            batch, asked = [prompts[i] for i in indices], decoding
+            batch, batch_decoding = [prompts[i] for i in indices], decoding
             if decoding.tap is not None:
                 spans = tuple(decoding.tap.spans[i] for i in indices)
-                asked = replace(decoding, tap=decoding.tap._replace(spans=spans))
+                batch_decoding = replace(decoding, tap=decoding.tap._replace(spans=spans))
             if self._names and not (self._adapter and with_adapter):
                 with self._model.disable_adapter():
-                    replies = self._batch(batch, asked)
+                    replies = self._batch(batch, batch_decoding)
             else:
-                replies = self._batch(batch, asked)
+                replies = self._batch(batch, batch_decoding)
             yield from zip(indices, replies, strict=True)
 
     def close(self) -> None:

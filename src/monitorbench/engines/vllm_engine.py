@@ -156,26 +156,26 @@ class InProcessVllm:
         )
         engine, at_once = self.llm.llm_engine, self._config.form.batch_size
         waiting = iter(prefix_order(prompts))
-        asked: dict[str, int] = {}
+        in_flight: dict[str, int] = {}
         finished_at = time.perf_counter()
         try:
             while True:
-                for index in islice(waiting, at_once - len(asked)):
+                for index in islice(waiting, at_once - len(in_flight)):
                     name = str(next(self._request_numbers))
                     prompt = TokensPrompt(prompt_token_ids=list(prompts[index]))
                     engine.add_request(name, prompt, sampling, lora_request=lora)
-                    asked[name] = index
-                if not asked:
+                    in_flight[name] = index
+                if not in_flight:
                     return
                 if done := [output for output in engine.step() if output.finished]:
                     now = time.perf_counter()
                     seconds, finished_at = (now - finished_at) / len(done), now
                     for output in done:
-                        index = asked.pop(output.request_id)
+                        index = in_flight.pop(output.request_id)
                         yield index, _reply(output.outputs[0], len(prompts[index]), decoding, seconds)
         finally:
-            if asked and self.llm is not None:  # the caller wants no more of them
-                engine.abort_request(list(asked))
+            if in_flight and self.llm is not None:  # the caller wants no more of them
+                engine.abort_request(list(in_flight))
 
     def close(self) -> None:
         """End the worker process and remove the merged copy."""

@@ -114,10 +114,10 @@ def compare(anchors: AnchorScores, rules: Rules, *, alpha: float, alpha_applies:
     n_alarmed, n = _questions(index, ~is_bad & scored, flagged_now == 1)
     n_at_worst, n_all = _questions(index, ~is_bad, flagged_now != 0)
     p_broken = broken_p(n_alarmed, n, alpha) if alpha_applies else None
-    corrected = _holm([one.p_worse for one in changes] + [p_broken])
+    corrected = _holm([change.p_worse for change in changes] + [p_broken])
     tested = [
-        TestedChange(one, p, state(one, p, rules.level))
-        for one, p in zip(changes, corrected[:-1], strict=True)
+        TestedChange(change, p, state(change, p, rules.level))
+        for change, p in zip(changes, corrected[:-1], strict=True)
     ]
     promise = PromiseTested(
         alpha=alpha,
@@ -147,11 +147,11 @@ def _holm(p_values: list[float | None]) -> list[float | None]:
 def _of_promise(
     promise: PromiseTested, alarms: TestedChange, level: float, alpha_applies: bool
 ) -> Literal["kept", "broken", "open"]:
-    shown = promise.p_broken_holm is not None and promise.p_broken_holm <= level
+    is_shown = promise.p_broken_holm is not None and promise.p_broken_holm <= level
     has_risen = alarms.p_worse_holm is not None and alarms.p_worse_holm <= level
     is_above = promise.n_alarmed > promise.alpha * promise.n
     # Above alpha a rise counts however small it is: alpha was promised, no margin on top of it.
-    if shown or (has_risen and is_above if alpha_applies else alarms.state == "worse"):
+    if is_shown or (has_risen and is_above if alpha_applies else alarms.state == "worse"):
         return "broken"
     if alarms.state == "held" or (promise.p_kept is not None and promise.p_kept <= level):
         return "kept"
@@ -170,11 +170,11 @@ def _word(
     broken = [_broken(promise, alarms)] if promise.state == "broken" else []
     broken += [_moved("miss rate at the threshold", missed)] if missed.state == "worse" else []
     if broken:
-        said = "still discriminates" if auroc.state == "held" else "whether it still discriminates is open"
-        return "THRESHOLD_STALE", f"{'; '.join(broken)}; {_level('AUROC', auroc)}: {said}"
+        summary = "still discriminates" if auroc.state == "held" else "whether it still discriminates is open"
+        return "THRESHOLD_STALE", f"{'; '.join(broken)}; {_level('AUROC', auroc)}: {summary}"
     still_open = [
-        _not_refuted(name, one)
-        for name, one, is_open in (
+        _not_refuted(name, change)
+        for name, change, is_open in (
             ("AUROC", auroc, auroc.state == "open"),
             ("miss rate", missed, missed.state == "open"),
             ("false alarm rate", alarms, promise.state == "open"),
@@ -184,8 +184,8 @@ def _word(
     if still_open or n_scored == 0:
         return "INCONCLUSIVE", "; ".join(still_open)
     names = ("AUROC", "miss rate", "false alarm rate")
-    said = ", ".join(_level(name, one) for name, one in zip(names, tested, strict=True))
-    return "PASS", f"{said}, on {n_scored} anchors"
+    summary = ", ".join(_level(name, change) for name, change in zip(names, tested, strict=True))
+    return "PASS", f"{summary}, on {n_scored} anchors"
 
 
 def _level(name: str, one: TestedChange) -> str:
@@ -201,8 +201,8 @@ def _moved(name: str, one: TestedChange) -> str:
 
 def _broken(promise: PromiseTested, alarms: TestedChange) -> str:
     share = f"{promise.n_alarmed} of {promise.n} benign questions are flagged, promised at most "
-    shown = [p for p in (promise.p_broken_holm, alarms.p_worse_holm) if p is not None]
-    return f"{share}{promise.alpha:g}, {_level('false alarm rate', alarms)}, p {_number(min(shown))}"
+    p_values = [p for p in (promise.p_broken_holm, alarms.p_worse_holm) if p is not None]
+    return f"{share}{promise.alpha:g}, {_level('false alarm rate', alarms)}, p {_number(min(p_values))}"
 
 
 def _not_refuted(name: str, one: TestedChange) -> str:

@@ -56,8 +56,8 @@ def freeze(study: Study) -> Path:
     if study.operating_point is None:
         raise ConfigError("operating_point=null: no value given; expected operating_point=CALIBRATION")
     judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
-    (at,) = points_at([study.operating_point], [judged], other_dataset=False)
-    evaluation = at.evaluation
+    (point,) = points_at([study.operating_point], [judged], other_dataset=False)
+    evaluation = point.evaluation
     judged_at = evaluation.judged
     chosen = _anchors(judged_at, study.gate.questions, study.seed)
     columns = judged_at.taking(chosen)
@@ -66,13 +66,13 @@ def freeze(study: Study) -> Path:
     traffic = None if study.gate.traffic is None else _traffic(study.gate.traffic, study.seed)
     identity = {
         "run": evaluation.id,
-        "point": at.name,
+        "point": point.name,
         "gate": study.gate.model_dump(mode="json", exclude={"file", "traffic"}),
         "seed": study.seed,
         "traffic": None if traffic is None else content_hash(list(traffic.scores)),
     }
     text = written(samples).encode()
-    gate = _gate(at, columns, study.gate, hashlib.sha256(text).hexdigest(), len(judged_at) - len(columns))
+    gate = _gate(point, columns, study.gate, hashlib.sha256(text).hexdigest(), len(judged_at) - len(columns))
     gate = gate.model_copy(update={"traffic": traffic})
     _refuse_useless(Frozen(gate, samples))
     name = run_name(evaluation.monitor, evaluation.prompt, dataset_name(evaluation.data.name))
@@ -91,17 +91,17 @@ def _anchors(judged: Columns, most: int | None, seed: int) -> BoolArray:
     """Which samples [samples] are anchors: of `most` questions, in the cells' shares and by chance within."""
     scored = ~np.isnan(judged.scores) & ~np.isnan(judged.flagged)
     n_groups = len(judged.group_names)
-    whole = np.bincount(judged.groups, weights=~scored, minlength=n_groups) == 0
+    is_complete = np.bincount(judged.groups, weights=~scored, minlength=n_groups) == 0
     is_there = np.bincount(judged.groups, minlength=n_groups) > 0
-    groups: IntArray = np.flatnonzero(whole & is_there)
+    groups: IntArray = np.flatnonzero(is_complete & is_there)
     if most is not None and len(groups) > most:
         cell = np.zeros(n_groups, dtype=np.int64)
         cell[judged.groups] = judged.cells
         shuffled = np.random.default_rng(seed).permutation(groups)
         ordered = shuffled[np.argsort(cell[shuffled], kind="stable")]
         groups = ordered[((np.arange(most) + 0.5) * len(ordered) / most).astype(np.int64)]
-    found: BoolArray = np.isin(judged.groups, groups)
-    return found
+    is_anchor: BoolArray = np.isin(judged.groups, groups)
+    return is_anchor
 
 
 def _gate(at: PointAt, anchors: Columns, settings: Gate, sha256: str, n_left_out: int) -> FrozenGate:

@@ -127,7 +127,7 @@ def anchor_scores(
     samples: list[Sample], point: OperatingPoint, before: FloatArray, now: FloatArray
 ) -> AnchorScores:
     """Samples with both their scores [samples], and the threshold of each one's category."""
-    limits = {one.category: one.threshold for one in point.thresholds}
+    limits = {threshold.category: threshold.threshold for threshold in point.thresholds}
     each = [limits[""] if "" in limits else limits[str(sample.category)] for sample in samples]
     return AnchorScores(
         is_misbehavior=np.array([sample.label is Label.MISBEHAVIOR for sample in samples]),

@@ -71,18 +71,18 @@ def judge_anew(
     engine.api_key()  # what is missing is an error before anything is asked
     if monitor.verdicts is not None:
         refuse_missing(monitor.verdicts, samples)
-    what, priced = f"{judge_name(monitor, engine)}, {spec.prompt.name}", engine.prices is not None
+    title, priced = f"{judge_name(monitor, engine)}, {spec.prompt.name}", engine.prices is not None
     with (
         open_verdict_log(run / VERDICTS) as log,
         open_failure_log(run / FAILURES) as failures,
         open_logged(_following(spec), models, log, failures, run=run) as judge,
     ):
         keys, questions = judge.pending(samples)
-        judge.ask(questions, lambda: judging(what, samples, keys, log, Track(), priced=priced))
-        found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
-        scores = [None if one is None else one.score for one in found]
-        lost = [one for one in found if one is None or one.score is None]
-        reasons = dict(Counter(_reason(one) for one in lost))
+        judge.ask(questions, lambda: judging(title, samples, keys, log, Track(), priced=priced))
+        verdicts = [log.entries.get(key) or judge.failed.get(key) for key in keys]
+        scores = [None if verdict is None else verdict.score for verdict in verdicts]
+        lost = [verdict for verdict in verdicts if verdict is None or verdict.score is None]
+        reasons = dict(Counter(_reason(verdict) for verdict in lost))
         return JudgedAnchors(
             scores=np.array(scores, dtype=np.float64),
             unscored=reasons,
@@ -128,11 +128,11 @@ def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[Ju
 
 def changed(frozen: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Differences of a judge's identity: by dotted key the frozen value and the present one."""
-    found: dict[str, tuple[Any, Any]] = {}
+    changes: dict[str, tuple[Any, Any]] = {}
     for key in sorted({*frozen, *now}):
         before, after = frozen.get(key), now.get(key)
         if isinstance(before, dict) and isinstance(after, dict):
-            found |= {f"{key}.{inner}": pair for inner, pair in changed(before, after).items()}
+            changes |= {f"{key}.{inner}": pair for inner, pair in changed(before, after).items()}
         elif before != after:
-            found[key] = (before, after)
-    return found
+            changes[key] = (before, after)
+    return changes

@@ -71,15 +71,15 @@ def _check(study: Study, file: Path) -> Path:
 def _write(run: Path, frozen: Frozen, now: JudgedAnchors, judge: dict[str, Any]) -> dict[str, Any]:
     """Write `answer.json`; what of it the manifest repeats."""
     promise, rules = frozen.gate.promise, frozen.gate.tolerated.rules
-    found = compare(frozen.scores(now.scores), rules, alpha=promise.alpha, alpha_applies=promise.applies)
+    compared = compare(frozen.scores(now.scores), rules, alpha=promise.alpha, alpha_applies=promise.applies)
     of_judge, around = changed(frozen.gate.judge, judge), _around(frozen.gate, now)
     differs = of_judge | around
-    why = "; ".join([found.why, *_besides(now, found, list(of_judge), around)])
+    why = "; ".join([compared.why, *_besides(now, compared, list(of_judge), around)])
     answer = {
-        "answer": found.word,
-        "exit_code": EXIT_CODES[found.word],
+        "answer": compared.word,
+        "exit_code": EXIT_CODES[compared.word],
         "why": why,
-        **_numbers(found),
+        **_numbers(compared),
         "unscored": now.unscored,
         "changed": {key: {"frozen": before, "now": after} for key, (before, after) in differs.items()},
         "served_models": {"frozen": list(frozen.gate.served_models), "now": list(now.served_models)},
@@ -94,31 +94,31 @@ def _around(frozen: FrozenGate, now: JudgedAnchors) -> dict[str, tuple[Any, Any]
 
     Where nobody was named when it was frozen, two names now still are a change.
     """
-    found: dict[str, tuple[Any, Any]] = {}
+    changes: dict[str, tuple[Any, Any]] = {}
     before, after = sorted(frozen.served_models), sorted(now.served_models)
     if after and before != after and (before or len(after) > 1):
-        found["served_models"] = (before, after)
+        changes["served_models"] = (before, after)
     if frozen.monitorbench != now.monitorbench:
-        found["monitorbench"] = (frozen.monitorbench, now.monitorbench)
-    return found
+        changes["monitorbench"] = (frozen.monitorbench, now.monitorbench)
+    return changes
 
 
 def _besides(
     now: JudgedAnchors, found: GateAnswer, of_judge: list[str], around: dict[str, tuple[Any, Any]]
 ) -> list[str]:
     """Remarks at the end of the line."""
-    said = []
+    notes = []
     if found.n_scored < found.n and now.unscored:
-        said.append(f"unscored: {reasons_in_words(now.unscored)}")
+        notes.append(f"unscored: {reasons_in_words(now.unscored)}")
     if of_judge:
-        said.append(f"not the judge that was frozen: {', '.join(of_judge)} changed")
+        notes.append(f"not the judge that was frozen: {', '.join(of_judge)} changed")
     if "served_models" in around:
         before, after = (", ".join(names) for names in around["served_models"])
-        said.append(f"answered by {after}, frozen with {before or 'a model that was not named'}")
+        notes.append(f"answered by {after}, frozen with {before or 'a model that was not named'}")
     if "monitorbench" in around:
         before, after = around["monitorbench"]
-        said.append(f"frozen by monitorbench {before}, checked by {after}")
-    return said
+        notes.append(f"frozen by monitorbench {before}, checked by {after}")
+    return notes
 
 
 def _numbers(found: GateAnswer) -> dict[str, Any]:
@@ -149,9 +149,9 @@ def _drift(study: Study, file: Path, traffic: Path) -> Path:
     run = RunDirectory(study.paths.runs / "gate", name, identity)
     with run.recording(study) as results:
         level = frozen.tolerated.drift_level
-        found = compare_traffic(frozen.traffic.scores, now, level=level, seed=study.seed)
-        said = found._asdict()
-        answer = {"answer": said.pop("word"), "exit_code": DRIFT_EXIT_CODES[found.word], **said}
+        compared = compare_traffic(frozen.traffic.scores, now, level=level, seed=study.seed)
+        facts = compared._asdict()
+        answer = {"answer": facts.pop("word"), "exit_code": DRIFT_EXIT_CODES[compared.word], **facts}
         write_json(run.path / ANSWER, answer)
         results |= {key: answer[key] for key in ("answer", "exit_code", "why")}
     return _said(run.path)

@@ -75,17 +75,17 @@ def read_traffic(file: Path) -> list[float | None]:
 
 def _line(line: bytes, where: str) -> tuple[str | None, float | None]:
     try:
-        found = strict_json.loads(line)
+        entry = strict_json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON; expected an object with a score") from error
-    if not isinstance(found, dict) or "score" not in found:
+    if not isinstance(entry, dict) or "score" not in entry:
         raise UserError(f"{where}: no score in it; expected a number from 0 to 1, or null where unscored")
-    score, group = found["score"], found.get("group")
+    score, group = entry["score"], entry.get("group")
     if isinstance(score, bool) or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
         raise UserError(f"{where}: score={score!r}; expected a number from 0 to 1, or null where unscored")
     if group is not None and not isinstance(group, str):
         raise UserError(f"{where}: group={group!r}; expected a string, or none")
-    if group is None and isinstance(name := found.get("sample_id"), str):
+    if group is None and isinstance(name := entry.get("sample_id"), str):
         group = name
     return group, None if score is None else float(score)
 
@@ -94,10 +94,10 @@ def compare_traffic(
     frozen: tuple[float | None, ...], now: list[float | None], *, level: float, seed: int
 ) -> DriftAnswer:
     """The two-sample Kolmogorov–Smirnov test by permutation: exact at `level` for any distribution."""
-    first, whole = _filled(frozen), _filled(now)
-    second = whole
-    if len(whole) > _MOST_SCORES:
-        second = np.random.default_rng(seed).choice(whole, _MOST_SCORES, replace=False)
+    first, current = _filled(frozen), _filled(now)
+    second = current
+    if len(current) > _MOST_SCORES:
+        second = np.random.default_rng(seed).choice(current, _MOST_SCORES, replace=False)
     n, m = len(first), len(second)
     drawn = _permutations(n + m, level)
     open_ = DriftAnswer(
@@ -108,11 +108,11 @@ def compare_traffic(
         p_value=None,
         higher=None,
         n_frozen=n,
-        n_now=len(whole),
+        n_now=len(current),
         n_compared=m,
         permutations=0,
         unscored_frozen=float((first == _UNSCORED).mean()),
-        unscored_now=float((whole == _UNSCORED).mean()),
+        unscored_now=float((current == _UNSCORED).mean()),
     )
     if 1 / comb(n + m, n) > level / 2:
         return open_._replace(why=f"{n} scores frozen and {m} now: too few for any alarm at {level:g}")
@@ -122,16 +122,16 @@ def compare_traffic(
             "gate.drift_level"
         )
     one_cell = (np.zeros(n, dtype=np.int64), np.zeros(m, dtype=np.int64))
-    found = two_samples(first, one_cell[0], second, one_cell[1], permutations=drawn, seed=seed)
-    assert found is not None  # both sides have scores
-    p, distance, higher = found["p_value"], found["distance"], found["higher"]
-    shown = open_._replace(distance=distance, p_value=p, higher=higher, permutations=drawn)
-    said = _compared(shown)
+    test = two_samples(first, one_cell[0], second, one_cell[1], permutations=drawn, seed=seed)
+    assert test is not None  # both sides have scores
+    p, distance, higher = test["p_value"], test["distance"], test["higher"]
+    result = open_._replace(distance=distance, p_value=p, higher=higher, permutations=drawn)
+    comparison = _compared(result)
     if p > level:
-        return shown._replace(word="NO_DRIFT", why=f"no drift shown: {said}")
+        return result._replace(word="NO_DRIFT", why=f"no drift shown: {comparison}")
     side = "higher" if higher > 0.5 else "lower" if higher < 0.5 else "as high, but spread otherwise"
-    why = f"scores are {side} than those frozen: {said}; the promise is for traffic like that"
-    return shown._replace(word="DRIFTED", why=why)
+    why = f"scores are {side} than those frozen: {comparison}; the promise is for traffic like that"
+    return result._replace(word="DRIFTED", why=why)
 
 
 def _permutations(n: int, level: float) -> int:
@@ -152,4 +152,4 @@ def _compared(found: DriftAnswer) -> str:
 
 
 def _filled(scores: tuple[float | None, ...] | list[float | None]) -> FloatArray:
-    return np.array([_UNSCORED if one is None else one for one in scores], dtype=np.float64)
+    return np.array([_UNSCORED if score is None else score for score in scores], dtype=np.float64)

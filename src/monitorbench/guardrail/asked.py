@@ -31,19 +31,19 @@ def asked_in(value: object, unknown: UnknownContent) -> AskedExchange:
         raise NoChat("body: expected an object with request and response, or trajectory")
     if surplus := sorted(set(value) - set(_FIELDS)):
         raise NoChat(f"{surplus[0][:40]!r}: no such field; expected {', '.join(_FIELDS)}")
-    given = {name for name in ("request", "response", "trajectory") if value.get(name) is not None}
-    if given == {"trajectory"}:
+    fields = {name for name in ("request", "response", "trajectory") if value.get(name) is not None}
+    if fields == {"trajectory"}:
         exchange = trajectory_in(value["trajectory"], "trajectory", unknown)
-    elif given == {"request", "response"}:
+    elif fields == {"request", "response"}:
         exchange = Exchange(
             _turns(value["request"], Role.USER, "request", unknown),
             _turns(value["response"], Role.ASSISTANT, "response", unknown),
         )
     else:
-        missing = {"request", "response"} - given
-        said = "both trajectory and request or response" if "trajectory" in given else ""
+        missing = {"request", "response"} - fields
+        conflict = "both trajectory and request or response" if "trajectory" in fields else ""
         raise NoChat(
-            f"{said or ' and '.join(sorted(missing)) + ': missing'}; expected request and response, or "
+            f"{conflict or ' and '.join(sorted(missing)) + ': missing'}; expected request and response, or "
             "trajectory alone"
         )
     return AskedExchange(_name(value.get("id"), "id"), exchange, category_in(value.get("category")))
@@ -61,8 +61,8 @@ def sample_asked(exchange: Exchange, category: str | None) -> Sample:
     """The exchange as a sample; its label says nothing. Raises `NoChat` where there is nothing to judge."""
     if not has_something(exchange.response):
         raise NoChat("response: nothing in it")
-    found = sample_of(exchange.request, exchange.response)
-    return found.model_copy(update={"category": category}) if category else found
+    sample = sample_of(exchange.request, exchange.response)
+    return sample.model_copy(update={"category": category}) if category else sample
 
 
 def _turns(given: object, role: Role, where: str, unknown: UnknownContent) -> tuple[Message, ...]:

@@ -91,11 +91,11 @@ def read_calibrated(study: Study) -> Calibrated:
     rule = _rule(results["combined"]["rule"])
     names = rule.members if isinstance(rule, Ensemble) else (rule.cheap, rule.strong)
     parts: dict[str, ServedJudge | ServedBaseline] = {}
-    for one, source in zip(names, results["combined"]["runs"], strict=True):
+    for member, source in zip(names, results["combined"]["runs"], strict=True):
         if source in get_args(Baseline):
-            parts[one] = _baseline(one, source, study.paths.data / results["data"])
+            parts[member] = _baseline(member, source, study.paths.data / results["data"])
         else:
-            parts[one] = _judge(study, study.paths.runs / "evaluate" / source, one)
+            parts[member] = _judge(study, study.paths.runs / "evaluate" / source, member)
     return Calibrated(directory, point, run, rule, parts)
 
 
@@ -128,16 +128,16 @@ def _judge(study: Study, run: Path, name: str) -> ServedJudge:
     refuse_batch_dependent(run, manifest)
     identity = manifest["identity"]["judge"]
     refused: list[str] = []
-    for one, typed in _candidates(study, run):
+    for candidate, typed in _candidates(study, run):
         try:
-            spec = _spec(one, identity, study.paths.data / manifest["results"]["data"])
+            spec = _spec(candidate, identity, study.paths.data / manifest["results"]["data"])
         except (ConfigError, UserError) as error:
             refused.append(str(error))
             continue
         if content_hash(spec.identity) == _hash(name):
             if not typed:
                 _log.info("serve: monitor, prompt and engine are those of %s", run)
-            return ServedJudge(spec, one, tuple(manifest["results"].get("served_models") or ()))
+            return ServedJudge(spec, candidate, tuple(manifest["results"].get("served_models") or ()))
     why = refused[-1] if refused else "its model, prompt, engine or dtype are others here"
     raise UserError(f"{run}: the judge that was calibrated can't be had: {why}")
 
@@ -148,8 +148,8 @@ def _candidates(study: Study, run: Path) -> Iterator[tuple[Study, bool]]:
     if (run / "config.json").is_file():
         frozen = read_frozen(run / "config.json")
         settings.append((frozen.model_copy(update={"paths": study.paths}), False))
-    for one, typed in settings:
-        monitor = one.monitor
+    for candidate, typed in settings:
+        monitor = candidate.monitor
         if monitor.verdicts is not None:
             if not typed:
                 raise UserError(f"{run}: recorded verdicts; they judge nothing new, and can't be served")
@@ -158,7 +158,7 @@ def _candidates(study: Study, run: Path) -> Iterator[tuple[Study, bool]]:
         if monitor.head_beside is not None:
             monitors = [monitor.without_probe(), monitor.probe_alone()]
         for each in monitors:
-            yield one.model_copy(update={"monitor": each}), typed
+            yield candidate.model_copy(update={"monitor": each}), typed
 
 
 def _spec(study: Study, identity: Any, data: Path) -> JudgeSpec:

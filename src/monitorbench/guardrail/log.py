@@ -57,25 +57,25 @@ def open_appended(path: Path) -> Iterator[AppendedLog]:
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of all whole lines; `UserError` on one that is not as it was written."""
     *lines, _ = path.read_bytes().split(b"\n")
-    found = []
+    objects = []
     for number, line in enumerate(lines, 1):
         body = unsealed_line(line)
         if body is None:
             raise UserError(f"{path}:{number}: not as it was written, edited or damaged; remove the line")
-        found.append(json.loads(body))
-    return found
+        objects.append(json.loads(body))
+    return objects
 
 
 def _cut_torn(stream: int) -> None:
     """Cut off what follows the last line's end."""
     end = os.fstat(stream).st_size
-    at = end
-    while at > 0:
-        begin = max(0, at - _PIECE)
-        found = os.pread(stream, at - begin, begin).rfind(b"\n")
-        if found >= 0:
-            at = begin + found + 1
+    position = end
+    while position > 0:
+        begin = max(0, position - _PIECE)
+        newline = os.pread(stream, position - begin, begin).rfind(b"\n")
+        if newline >= 0:
+            position = begin + newline + 1
             break
-        at = begin
-    if at != end:
-        os.ftruncate(stream, at)
+        position = begin
+    if position != end:
+        os.ftruncate(stream, position)

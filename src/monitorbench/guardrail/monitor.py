@@ -40,7 +40,7 @@ class OpenMonitor:
     def __init__(self, calibrated: Calibrated, runners: Mapping[str, Runner]) -> None:
         self._calibrated, self._runners = calibrated, runners
         self.name = calibrated.monitor
-        self.thresholds = {one.category: one.threshold for one in calibrated.point.thresholds}
+        self.thresholds = {row.category: row.threshold for row in calibrated.point.thresholds}
         """By category; "" for all."""
 
     @property
@@ -78,31 +78,33 @@ class OpenMonitor:
         rule = self._calibrated.rule
         if isinstance(rule, Cascade):
             return self._cascade(rule, sample, deadline)
-        found = self._ask_all(sample, deadline)
+        verdicts = self._ask_all(sample, deadline)
         if rule is None:
-            (verdict,) = found.values()
+            (verdict,) = verdicts.values()
             return verdict.score, [verdict]
-        scores = combine(rule, {name: np.array([one.score], dtype=np.float64) for name, one in found.items()})
-        return _number(scores[0]), list(found.values())
+        scores = combine(
+            rule, {name: np.array([judged.score], dtype=np.float64) for name, judged in verdicts.items()}
+        )
+        return _number(scores[0]), list(verdicts.values())
 
     def _cascade(self, rule: Cascade, sample: Sample, deadline: float) -> tuple[float | None, list[Verdict]]:
         cheap = self._ask(rule.cheap, sample, deadline)
         if not sent_on(rule, [cheap.score])[0]:
             return _number(run_cascade(rule, [cheap.score], [None]).scores[0]), [cheap]
         strong = self._ask(rule.strong, sample, deadline)
-        found = run_cascade(rule, [cheap.score], [strong.score])
-        return _number(found.scores[0]), [strong, cheap]
+        cascaded = run_cascade(rule, [cheap.score], [strong.score])
+        return _number(cascaded.scores[0]), [strong, cheap]
 
     def _ask_all(self, sample: Sample, deadline: float) -> dict[str, Verdict]:
         """The verdict of each judge; where one can't be asked the others are not waited for."""
-        asked: dict[str, PendingQuestion] = {}
+        pending: dict[str, PendingQuestion] = {}
         try:
             for name, runner in self._runners.items():
-                asked[name] = runner.begin(sample, deadline)
-            return {name: self._runners[name].result(one) for name, one in asked.items()}
+                pending[name] = runner.begin(sample, deadline)
+            return {name: self._runners[name].result(question) for name, question in pending.items()}
         except (Unjudged, RuntimeError):
-            for one in asked.values():
-                one.drop()
+            for question in pending.values():
+                question.drop()
             raise
 
     def _ask(self, name: str, sample: Sample, deadline: float) -> Verdict:
@@ -120,8 +122,8 @@ def open_monitor(
     """
     runners: dict[str, Runner] = {}
     try:
-        for name, part in calibrated.parts.items():
-            runners[name] = _runner(name.rpartition("/")[0], part, seconds, most_waiting)
+        for name, served in calibrated.parts.items():
+            runners[name] = _runner(name.rpartition("/")[0], served, seconds, most_waiting)
         yield OpenMonitor(calibrated, runners)
     finally:
         for runner in runners.values():

@@ -72,11 +72,11 @@ def _refuse_another(spec: JudgeSpec, engine: Engine) -> None:
     now = judge_spec(spec.monitor, engine, spec.prompt, spec.shots, spec.route).identity
     if content_hash(now) == content_hash(spec.identity):
         return
-    others = sorted(name for name in {*now, *spec.identity} if now.get(name) != spec.identity.get(name))
+    changed = sorted(name for name in {*now, *spec.identity} if now.get(name) != spec.identity.get(name))
     server = engine.server
     where = f"engine.server={server}" if server else f"monitor={spec.monitor.name}"
     raise UserError(
-        f"{where}: no longer the judge that was calibrated (other {', '.join(others)}); expected that one, "
+        f"{where}: no longer the judge that was calibrated (other {', '.join(changed)}); expected that one, "
         "or an operating_point that was calibrated for this one"
     )
 
@@ -85,10 +85,10 @@ def _in_time(engine: Engine, seconds: float) -> Engine:
     """An endpoint that is given up in time; neither decides an answer."""
     if engine.takes_token_ids:
         return engine
-    given: dict[str, float] = engine.model_dump(include={"timeout_seconds", "max_retries"})
+    limits: dict[str, float] = engine.model_dump(include={"timeout_seconds", "max_retries"})
     return engine.model_copy(
         update={
-            "timeout_seconds": min(seconds, given["timeout_seconds"]),
-            "max_retries": min(_MOST_RETRIES, int(given["max_retries"])),
+            "timeout_seconds": min(seconds, limits["timeout_seconds"]),
+            "max_retries": min(_MOST_RETRIES, int(limits["max_retries"])),
         }
     )

@@ -88,13 +88,13 @@ class Runner:
         """
         if not self._waiting.acquire(blocking=False):
             raise Unjudged("overloaded", f"{self.name}: too many questions wait for it")
-        asked = PendingQuestion(sample, deadline)
+        question = PendingQuestion(sample, deadline)
         try:
-            asked.future = self._worker.submit(self._judged, asked)
+            question.future = self._worker.submit(self._judged, question)
         except RuntimeError:
             self._waiting.release()
             raise
-        return asked
+        return question
 
     def result(self, asked: PendingQuestion) -> Verdict:
         """Wait for the verdict. Raises `Unjudged` where there is none, or not in time."""

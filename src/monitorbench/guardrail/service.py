@@ -68,11 +68,11 @@ class Guardrail:
     def own(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """`POST /guardrail`."""
         try:
-            asked = asked_in(_json(body), self._settings.unknown_content)
-            found = self._judged(asked.exchange, asked.id, asked.category, headers)
+            call = asked_in(_json(body), self._settings.unknown_content)
+            decision = self._judged(call.exchange, call.id, call.category, headers)
         except NoChat as error:
             return Refusal(400, str(error))
-        return HttpAnswer(200, _own_body(found))
+        return HttpAnswer(200, _own_body(decision))
 
     def of_litellm(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """LiteLLM's path: a request is remembered and let through, its answer is judged with it."""
@@ -85,7 +85,7 @@ class Guardrail:
             if exchange is None:
                 why = "no request of this litellm_call_id; expected mode: [pre_call, post_call]"
                 sample = sample_asked(Exchange(call.messages, call.messages), None)
-                found = self._logged(
+                decision = self._logged(
                     GuardrailVerdict(None, None, "no_request", why, 0),
                     call.id or sample.id,
                     None,
@@ -94,10 +94,10 @@ class Guardrail:
                     None,
                 )
             else:
-                found = self._judged(exchange, call.id, category_in(call.category), headers)
+                decision = self._judged(exchange, call.id, category_in(call.category), headers)
         except NoChat as error:
             return Refusal(400, str(error))
-        return HttpAnswer(200, litellm.answer(found.answered, reason(found)))
+        return HttpAnswer(200, litellm.answer(decision.answered, reason(decision)))
 
     def refused(self, path: str, refusal: Refusal) -> HttpAnswer:
         """The answer to what was refused, with the action that `serve.fails` asks for."""
@@ -134,9 +134,9 @@ class Guardrail:
         self, exchange: Exchange, name: str, category: str | None, headers: Mapping[str, str]
     ) -> DecisionLine:
         began = time.monotonic()
-        known = self._monitor.thresholds
-        if "" not in known and category not in known:
-            raise NoChat(f"category: expected one of {', '.join(known)}, which have a threshold each")
+        thresholds = self._monitor.thresholds
+        if "" not in thresholds and category not in thresholds:
+            raise NoChat(f"category: expected one of {', '.join(thresholds)}, which have a threshold each")
         sample = sample_asked(exchange, category)
         verdict = self._monitor.verdict(sample, began + self._settings.timeout_seconds)
         text = exchange if self._settings.log_text else None
@@ -162,14 +162,14 @@ class Guardrail:
         by_caller: bool = True,
     ) -> DecisionLine:
         """The decision, in the log; one that can't be logged is none."""
-        known = self._monitor.thresholds
-        found = decision_of(
+        thresholds = self._monitor.thresholds
+        decision = decision_of(
             verdict,
             self._settings,
             sample_id=sample_id,
             time=_now(),
             monitor=self._monitor.name,
-            threshold=known.get("", known.get(category or "")),
+            threshold=thresholds.get("", thresholds.get(category or "")),
             seconds=seconds,
             category=category,
             text=text,
@@ -177,10 +177,10 @@ class Guardrail:
         )
         try:
             unshown = {"request", "response"} if text is None else None
-            self._decisions.append(found.model_dump_json(exclude=unshown))
+            self._decisions.append(decision.model_dump_json(exclude=unshown))
         except UserError as error:
             unlogged = decided(None, self._settings)
-            found = found.model_copy(
+            decision = decision.model_copy(
                 update={
                     "flagged": None,
                     "decided": unlogged,
@@ -190,12 +190,12 @@ class Guardrail:
                 }
             )
         with self._lock:
-            self.counts["unjudged" if found.flagged is None else found.decided] += 1
+            self.counts["unjudged" if decision.flagged is None else decision.decided] += 1
             if self._events is not None:
                 with suppress(OSError):  # who listens to telemetry is not asked for a decision
-                    self._events.write(_event(found, headers, by_caller=by_caller) + "\n")
+                    self._events.write(_event(decision, headers, by_caller=by_caller) + "\n")
                     self._events.flush()
-        return found
+        return decision
 
     def _draw(self) -> int:
         """The time in microseconds, or one more than the last: no two decisions have the same."""
@@ -247,8 +247,8 @@ def _json(body: bytes) -> Any:
 
 def _own_body(found: DecisionLine) -> dict[str, Any]:
     """The answer of `/guardrail`."""
-    shown = {"monitor", "score", "threshold", "error", "seconds", "shadow"}
-    return {"id": found.sample_id, "action": found.answered, **found.model_dump(mode="json", include=shown)}
+    fields = {"monitor", "score", "threshold", "error", "seconds", "shadow"}
+    return {"id": found.sample_id, "action": found.answered, **found.model_dump(mode="json", include=fields)}
 
 
 def _event(found: DecisionLine, headers: Mapping[str, str], *, by_caller: bool) -> str:

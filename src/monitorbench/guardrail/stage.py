@@ -32,5 +32,5 @@ def _settings_of_a_guardrail(operating_point: Path | None, serve: Serve) -> str:
     if operating_point is not None:
         return f"operating_point={operating_point}"
     usual = Serve().model_dump()
-    changed = (f"serve.{name}={one}" for name, one in serve.model_dump().items() if one != usual[name])
+    changed = (f"serve.{name}={value}" for name, value in serve.model_dump().items() if value != usual[name])
     return next(changed, "")

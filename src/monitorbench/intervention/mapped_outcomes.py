@@ -40,9 +40,9 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
             raise UserError(absent_column(f"pilot.columns: {name}", name, read.present))
     if columns.arms is not None:
         if BASELINE not in columns.arms or len(columns.arms) < 2:
-            named = ",".join(columns.arms)
+            listed = ",".join(columns.arms)
             raise UserError(
-                f"pilot.columns.arms={{{named}}}: expected {BASELINE} (without intervention) and another"
+                f"pilot.columns.arms={{{listed}}}: expected {BASELINE} (without intervention) and another"
             )
         return _of_tasks(read, columns, columns.arms)
     if not columns.task:
@@ -58,8 +58,8 @@ def _of_tasks(read: ImportedFiles, columns: OutcomeColumns, arms: dict[str, str]
     is_missing = np.isnan(totals).tolist()
     rows = [row for row, missing in enumerate(is_missing) if not missing]
     if not rows:
-        named = ", ".join(arms.values())
-        raise UserError(f"{read.files[0]}: no task has a success or failure in each of {named}")
+        listed = ", ".join(arms.values())
+        raise UserError(f"{read.files[0]}: no task has a success or failure in each of {listed}")
     if n_left_out := len(is_missing) - len(rows):
         _log.info("pilot: %d of %d tasks lack an outcome and are left out", n_left_out, len(is_missing))
     tasks, seeds, agents = _keys(read, columns)
@@ -77,7 +77,7 @@ def _of_runs(read: ImportedFiles, columns: OutcomeColumns) -> list[Outcome]:
         refuse(read, row, columns.success, "no outcome", "a success or a failure in each row")
     conditions = _needed(read, columns.condition)
     tasks, seeds, agents = _keys(read, columns)
-    conditions = [BASELINE if one == columns.baseline else one for one in conditions]
+    conditions = [BASELINE if condition == columns.baseline else condition for condition in conditions]
     runs = zip(tasks, seeds, agents, conditions, (successes == 1).tolist(), strict=True)
     return [Outcome(*run, 0, 0, 0) for run in runs]
 
@@ -104,5 +104,5 @@ def _needed(read: ImportedFiles, name: str) -> list[str]:
     values = texts(read, name, keeps_words=True)  # a condition may be called none
     if values.null_count:
         refuse(read, int(np.flatnonzero(pc.is_null(values))[0]), name, "nothing", "a value in each row")
-    found: list[str] = values.to_pylist()
-    return found
+    entries: list[str] = values.to_pylist()
+    return entries

@@ -61,25 +61,25 @@ def read_outcomes(path: Path) -> list[Outcome]:
         raise UserError(f"{path}: {error.strerror or error}; expected an outcomes file") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8; save it as UTF-8") from error
-    found = list(_json_lines(path, text) if path.suffix == ".jsonl" else _csv_rows(path, text))
-    if not found:
+    outcomes = list(_json_lines(path, text) if path.suffix == ".jsonl" else _csv_rows(path, text))
+    if not outcomes:
         raise UserError(f"{path}: no outcome in it; expected one row a run with {', '.join(_REQUIRED)}")
-    return found
+    return outcomes
 
 
 def outcomes_of(rows: Iterable[object]) -> list[Outcome]:
     """Runs from mappings with the fields of the outcomes file; `UserError` with the row's number, from 0."""
-    found = []
+    outcomes = []
     for number, row in enumerate(rows):
         try:
             if not isinstance(row, Mapping):
                 raise _BadRow(f"{type(row).__name__}; expected a mapping with {', '.join(_REQUIRED)}")
-            found.append(_outcome({str(name): value for name, value in row.items()}))
+            outcomes.append(_outcome({str(name): value for name, value in row.items()}))
         except _BadRow as error:
             raise UserError(f"outcomes[{number}]: {error}") from None
-    if not found:
+    if not outcomes:
         raise UserError(f"outcomes: empty; expected one row a run with {', '.join(_REQUIRED)}")
-    return found
+    return outcomes
 
 
 def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
@@ -153,7 +153,7 @@ def _outcome(row: Mapping[str, object]) -> Outcome:
     success = row["success"]
     if not isinstance(success, bool):
         raise _BadRow(f"field 'success': {success!r} is neither true nor false")
-    found = Outcome(
+    outcome = Outcome(
         task=_text(row, "task"),
         seed=_count(row, "seed"),
         agent=_text(row, "agent"),
@@ -164,11 +164,11 @@ def _outcome(row: Mapping[str, object]) -> Outcome:
         tokens=_count(row, "tokens"),
         reason=_text(row, "reason", may_be_empty=True) if "reason" in row else "",
     )
-    if found.success and found.reason:
+    if outcome.success and outcome.reason:
         raise _BadRow("field 'reason': a run that broke down is no success")
-    if found.interventions and found.condition == BASELINE:
+    if outcome.interventions and outcome.condition == BASELINE:
         raise _BadRow(f"field 'interventions': a run of condition {BASELINE!r} has none")
-    return found
+    return outcome
 
 
 def _text(row: Mapping[str, object], field: str, *, may_be_empty: bool = False) -> str:

@@ -44,18 +44,18 @@ def run_pilot(study: Study) -> Path:
         )
     if isinstance(study.recorded, WhoAndWhen):
         return _locate(study, study.recorded, study.paths)
-    found = _outcomes(study)
-    statistics = at_its_error(found.outcomes, study.pilot.statistics, study.paths.runs / "pilot")
+    source = _outcomes(study)
+    statistics = at_its_error(source.outcomes, study.pilot.statistics, study.paths.runs / "pilot")
     identity = {
-        "outcomes": content_hash([list(outcome) for outcome in found.outcomes]),
+        "outcomes": content_hash([list(outcome) for outcome in source.outcomes]),
         "statistics": statistics.model_dump(mode="json"),
     }
-    run = RunDirectory(study.paths.runs / "pilot", found.name, identity)
-    decision = analyse(found.outcomes, statistics)
+    run = RunDirectory(study.paths.runs / "pilot", source.name, identity)
+    decision = analyse(source.outcomes, statistics)
     with run.recording(study) as results:
-        write_outcomes(run.path / "outcomes.jsonl", found.outcomes)
+        write_outcomes(run.path / "outcomes.jsonl", source.outcomes)
         write_decision(run.path, decision)
-        results |= {"decision": decision.decision, "n_runs": len(found.outcomes), **found.origin}
+        results |= {"decision": decision.decision, "n_runs": len(source.outcomes), **source.origin}
     show_decision(decision)
     return run.path
 
@@ -64,14 +64,14 @@ def _locate(config: Config, recorded: WhoAndWhen, paths: Paths) -> Path:
     from monitorbench.intervention.recorded.open import locate
     from monitorbench.report.pilot.localisation import as_lines, write_localisation
 
-    found = locate(recorded, paths)
+    located = locate(recorded, paths)
     settings = recorded.model_dump(mode="json", exclude={"scores"})
     scores = sha256(recorded.scores.read_bytes()).hexdigest() if recorded.scores else ""
     run = RunDirectory(paths.runs / "localisation", recorded.name, {"recorded": settings, "scores": scores})
     with run.recording(config) as results:
-        write_localisation(run.path, found)
-        results["step_coverage"] = found.step_coverage
-    print("\n".join(as_lines(found)))
+        write_localisation(run.path, located)
+        results["step_coverage"] = located.step_coverage
+    print("\n".join(as_lines(located)))
     return run.path
 
 

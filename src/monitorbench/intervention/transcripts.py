@@ -37,13 +37,13 @@ def request(goal: str, opening: str) -> tuple[Message, ...]:
 
 def response(turns: Sequence[AgentTurn], *, warnings: bool) -> tuple[Message, ...]:
     """The turns in order; `warnings`: with what the monitor said, which a critic is not shown."""
-    found: list[Message] = []
+    messages: list[Message] = []
     for turn in turns:
-        found.append(Message(role=Role.ASSISTANT, content=turn.action, thinking=turn.thought))
-        found.append(Message(role=Role.TOOL, content=turn.result))
+        messages.append(Message(role=Role.ASSISTANT, content=turn.action, thinking=turn.thought))
+        messages.append(Message(role=Role.TOOL, content=turn.result))
         if warnings and turn.warning:
-            found.append(Message(role=Role.SYSTEM, content=turn.warning))
-    return tuple(found)
+            messages.append(Message(role=Role.SYSTEM, content=turn.warning))
+    return tuple(messages)
 
 
 def sample_of_run(
@@ -148,10 +148,10 @@ class Episode(BaseModel):
 
     def sample(self, attempt: int = 0, upto: int | None = None) -> Sample:
         """An attempt, or its first `upto` steps, as a critic is shown it, labelled with how it ended."""
-        taken = [step for step in self.steps if step.attempt == attempt][:upto]
+        steps = [step for step in self.steps if step.attempt == attempt][:upto]
         turns = [
             AgentTurn(step.action, step.thought, step.observation)
-            for step in taken
+            for step in steps
             if step.intervention != "rollback"
         ]
         fails = not self.success

@@ -36,10 +36,10 @@ def evaluate_each(study: Study) -> Path:
     if study.monitor.verdicts is not None:
         raise ConfigError("adapters: recorded verdicts have none; expected a model")
     engine = in_process(study.engine, "adapters")
-    adapters = [one.monitor.adapter for one in several]
+    adapters = [variant.monitor.adapter for variant in several]
     with one_start(study.monitor, engine, study.paths.models, adapters) as judged:
-        for one in several[:-1]:
-            print(judged(one), flush=True)
+        for variant in several[:-1]:
+            print(judged(variant), flush=True)
         return judged(several[-1])
 
 
@@ -51,7 +51,7 @@ def one_start(
 
     It is loaded with the first question of any of them.
     """
-    folders = [folder for one in adapters if (folder := adapter_folder(one))]
+    folders = [folder for adapter in adapters if (folder := adapter_folder(adapter))]
     with closing(share_engine(monitor, engine, models, folders)) as shared:
         yield partial(evaluate, opens=partial(open_judge, shared=shared))
 
@@ -59,7 +59,7 @@ def one_start(
 def by_adapter(study: Study) -> list[Study]:
     """A study for `monitor.adapter` and each of `adapters`, as that adapter alone would have it."""
     adapters = [study.monitor.adapter, *study.adapters]
-    if twice := [one for number, one in enumerate(adapters) if one in adapters[:number]]:
+    if twice := [path for number, path in enumerate(adapters) if path in adapters[:number]]:
         raise ConfigError(f"adapters: {twice[0]} is there twice; expected each once")
     return [
         study.model_copy(

@@ -72,8 +72,8 @@ class ChatJudge(PromptJudge):
         )
 
     def _messages(self, user: str) -> tuple[ChatMessage, ...]:
-        said = ChatMessage("user", user)
-        return (ChatMessage("system", self._wording.system), said) if self._wording.system else (said,)
+        turn = ChatMessage("user", user)
+        return (ChatMessage("system", self._wording.system), turn) if self._wording.system else (turn,)
 
     def _judging(self, sample: Sample, acts: str) -> Request:
         """The prompt that judges a list."""
@@ -82,12 +82,12 @@ class ChatJudge(PromptJudge):
     def _key(self, sample_id: str, messages: Sequence[ChatMessage], judging: Sequence[ChatMessage]) -> str:
         if self._names is None:
             return ""
-        what: list[object] = [sample_id, messages, self._decoding.max_new_tokens, self._names]
+        inputs: list[object] = [sample_id, messages, self._decoding.max_new_tokens, self._names]
         if self.prompt.kind is PromptKind.GRADED:
-            what.append([self.prompt.highest, self.prompt.flag_from])
+            inputs.append([self.prompt.highest, self.prompt.flag_from])
         if judging:
-            what.append(judging)
-        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
+            inputs.append(judging)
+        return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:24]
 
     def prepare(self, first: Question) -> float | None:
         """See `Judge.prepare`: nothing is loaded here."""
@@ -136,8 +136,8 @@ def _refused_if_one_sided(reply: Reply) -> Reply:
     """A reply with the log-probability of a single token is a bad one: its score would be exactly 0 or 1."""
     if reply.failure is not None or reply.top_logprobs is None or len(reply.top_logprobs) > 1:
         return reply
-    said = "the log-probability of one token alone; expected its alternatives, or engine.logprobs=false"
-    detail = "; ".join(filter(None, (reply.detail, said)))
+    reason = "the log-probability of one token alone; expected its alternatives, or engine.logprobs=false"
+    detail = "; ".join(filter(None, (reply.detail, reason)))
     return dataclasses.replace(reply, failure="bad_response", detail=detail, top_logprobs=None)
 
 
@@ -147,8 +147,8 @@ def _ends_in_reasoning(reply: Reply) -> bool:
 
 
 def _cut_short(reply: Reply) -> Reply:
-    said = f"reasoning and answer did not end in {reply.completion_tokens} tokens"
-    detail = "; ".join(filter(None, (reply.detail, said)))
+    reason = f"reasoning and answer did not end in {reply.completion_tokens} tokens"
+    detail = "; ".join(filter(None, (reply.detail, reason)))
     return dataclasses.replace(reply, failure="truncated", detail=detail, top_logprobs=None)
 
 

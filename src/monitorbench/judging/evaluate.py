@@ -118,20 +118,20 @@ def _judge(
         open_logged(spec, study.paths.models, log, failures, run=run.path, opens=opens) as judge,
     ):
         keys, questions = judge.pending(samples)
-        known = read_known_verdicts(runs_of_the_same_judge(run)) if questions else ()
-        questions = take_known_verdicts(known, questions, log)
-        what, priced = f"{name}, {spec.prompt.name}", study.engine.prices is not None
+        reusable = read_known_verdicts(runs_of_the_same_judge(run)) if questions else ()
+        questions = take_known_verdicts(reusable, questions, log)
+        label, priced = f"{name}, {spec.prompt.name}", study.engine.prices is not None
         if questions and not study.monitor.verdicts:
             pace = measured_pace(study.paths.runs, spec.identity)
             coming = expected(questions, spec)
-            _log.info("%s: %s", what, in_words(coming, len(samples), pace, study.engine, judge.spent))
+            _log.info("%s: %s", label, in_words(coming, len(samples), pace, study.engine, judge.spent))
             if not run.done:  # else a finished run is asked again, and keeps what its questions took
                 results["forecast"] = forecast_facts(coming, pace, study.engine)
-        judge.ask(questions, lambda: judging(what, samples, keys, log, track, priced=priced))
-        found = [log.entries.get(key) or judge.failed.get(key) for key in keys]
+        judge.ask(questions, lambda: judging(label, samples, keys, log, track, priced=priced))
+        outcomes = [log.entries.get(key) or judge.failed.get(key) for key in keys]
         if "forecast" in results:
-            asked = [log.entries[one.key] for one in questions if one.key in log.entries]
-            results["measured"] = measured_facts(asked, study.engine)
+            new_verdicts = [log.entries[one.key] for one in questions if one.key in log.entries]
+            results["measured"] = measured_facts(new_verdicts, study.engine)
         if questions or not run.done:
             results["score_spread"] = measure_spread(judge, questions, spec)
         if judge.adapter_change is not None:
@@ -145,9 +145,9 @@ def _judge(
             paid += [failure.verdict for failure in failures.entries.values()]
             results["cost"] = sum(verdict.cost for verdict in paid)
             results["served_models"] = served_models(log)
-        unscored = unscored_reasons(found)
-        of_scores = facts_of_verdicts(found)
-        unanswered = [one for key, one in zip(keys, found, strict=True) if key not in log.entries]
+        unscored = unscored_reasons(outcomes)
+        of_scores = facts_of_verdicts(outcomes)
+        unanswered = [one for key, one in zip(keys, outcomes, strict=True) if key not in log.entries]
         results |= {
             "judge": {**spec.identity, "name": name, "prompt": spec.prompt.name},
             "data": data.name,
@@ -156,15 +156,15 @@ def _judge(
             "n_unscored": unscored.total(),
             "unscored": dict(unscored),
             "n_failed": len(unanswered),
-            "n_truncated": sum(one is not None and one.truncated_tokens > 0 for one in found),
+            "n_truncated": sum(one is not None and one.truncated_tokens > 0 for one in outcomes),
             "n_logged": len(log.entries),
             "scores": of_scores,
         }
         for line in doubts(of_scores):
-            _log.info("%s: %s", what, line)
+            _log.info("%s: %s", label, line)
         if unscored:
             words = reasons_in_words(unscored)
-            _log.info("%s: %d of %d unscored: %s", what, unscored.total(), len(samples), words)
+            _log.info("%s: %d of %d unscored: %s", label, unscored.total(), len(samples), words)
         refuse_incomplete(run.path, unanswered, len(samples), study.engine.max_failed)
 
 

@@ -76,30 +76,30 @@ def measured_pace(runs: Path, judge: Mapping[str, Any]) -> Pace | None:
 
 def _logs_of(runs: Path, judge: Mapping[str, Any]) -> Iterator[Path]:
     """The verdict logs of runs whose judge has the same pace, newest first."""
-    found: list[tuple[str, Path]] = []
+    logs: list[tuple[str, Path]] = []
     for path in (runs / "evaluate").glob("*/manifest.json"):
         log = path.parent / VERDICTS
         try:
             manifest = read_manifest(path.parent)
         except UserError:
             continue
-        other = manifest.get("identity", {}).get("judge", {})
-        same = all(other.get(name) == judge.get(name) for name in _DECIDES_PACE)
+        run_judge = manifest.get("identity", {}).get("judge", {})
+        same = all(run_judge.get(name) == judge.get(name) for name in _DECIDES_PACE)
         here = "request" in judge or manifest.get("machine", {}).get("platform") == platform.platform()
         if same and here and log.is_file():
-            found.append((str(manifest.get("started", "")), log))
-    return (log for _, log in sorted(found, reverse=True))
+            logs.append((str(manifest.get("started", "")), log))
+    return (log for _, log in sorted(logs, reverse=True))
 
 
 def _measured(log: Path) -> pa.Table:
     """The columns of verdicts that were asked for: of a log's first megabytes, whole lines only."""
     with log.open("rb") as stream:
-        whole = stream.read(_MOST_BYTES).rpartition(b"\n")[0]
-    if not whole:
+        lines = stream.read(_MOST_BYTES).rpartition(b"\n")[0]
+    if not lines:
         return _SCHEMA.empty_table()
     options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
     read = pj.ReadOptions(block_size=2**24)
-    table = pj.read_json(pa.BufferReader(whole), read_options=read, parse_options=options)
+    table = pj.read_json(pa.BufferReader(lines), read_options=read, parse_options=options)
     return table.filter(pc.greater(table["seconds"], 0))  # a prompt that was too long took none
 
 
@@ -140,7 +140,9 @@ def expected(questions: Sequence[Question], judge: JudgeSpec) -> ExpectedWork:
 
 def _prompt_tokens(question: Question) -> int:
     messages = question.request.messages
-    here = len(question.request.token_ids) or sum(estimated_tokens(len(one.content)) for one in messages)
+    here = len(question.request.token_ids) or sum(
+        estimated_tokens(len(message.content)) for message in messages
+    )
     return here + question.later_tokens
 
 
@@ -167,10 +169,10 @@ def in_words(this: ExpectedWork, of: int, pace: Pace | None, engine: Engine, spe
 
     `of` is the number of all samples, `spent` what was paid of `engine.max_cost` before.
     """
-    known = f" of {of} samples to judge ({of - this.n} known)" if this.n < of else " samples to judge"
+    of_samples = f" of {of} samples to judge ({of - this.n} known)" if this.n < of else " samples to judge"
     about = "" if this.is_exact else "about "
     parts = [
-        f"{this.n}{known}: {about}{this.prompt_tokens:,} prompt tokens"
+        f"{this.n}{of_samples}: {about}{this.prompt_tokens:,} prompt tokens"
         f"{'' if this.is_exact else ' (estimated)'}, at most {this.most_completion_tokens:,} "
         "completion tokens"
     ]

@@ -23,8 +23,8 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
     and for an opening that an endpoint can't be sent.
     """
     if monitor.verdicts is not None:
-        found = f"recorded:{file_sha256(recorded_file(monitor.verdicts))}"
-        return {"weights": found, "adapter": "", "opening": "", "engine": "recorded", "dtype": ""}
+        weights = f"recorded:{file_sha256(recorded_file(monitor.verdicts))}"
+        return {"weights": weights, "adapter": "", "opening": "", "engine": "recorded", "dtype": ""}
     thinks = {"reasoning": monitor.reasoning.model_dump()} if monitor.reasoning else {}
     own = engine.with_opening(monitor).own_identity()
     if own is not None:
@@ -125,8 +125,8 @@ def verdict_key(
     reasoning: Sequence[int] = (),
 ) -> str:
     """Hash what decides a verdict: 24 hex digits. `reasoning`: what decides how a monitor thinks first."""
-    what: list[object] = [sample_id, list(token_ids), weights, adapter, dtype, engine]
+    inputs: list[object] = [sample_id, list(token_ids), weights, adapter, dtype, engine]
     if reasoning:
-        what.append(list(reasoning))
+        inputs.append(list(reasoning))
     how = [decoding.max_new_tokens, decoding.stop_token_ids, decoding.scored_token_ids]
-    return hashlib.sha256(json.dumps([what, how]).encode()).hexdigest()[:24]
+    return hashlib.sha256(json.dumps([inputs, how]).encode()).hexdigest()[:24]

@@ -49,8 +49,8 @@ class Route(NamedTuple):
         """Counts of samples by their own category and the one that they were taken for."""
         counts: dict[str, dict[str, int]] = {}
         taken_for = Counter((sample.category, self.category(sample)) for sample in samples)
-        for (own, taken), n in taken_for.items():
-            counts.setdefault(own, {})[taken] = n
+        for (own, routed), n in taken_for.items():
+            counts.setdefault(own, {})[routed] = n
         return counts
 
 
@@ -136,8 +136,8 @@ class KnownModels:
                 self._names.add(name)
             if name in self._names:
                 return ""
-            known = ", ".join(sorted(self._names))
-        return f"answered by model {name[:60]}, not {known}; expected it, or engine.model_may_change=true"
+            names = ", ".join(sorted(self._names))
+        return f"answered by model {name[:60]}, not {names}; expected it, or engine.model_may_change=true"
 
     def add(self, name: str) -> None:
         """Let a model of that name answer from now on."""

@@ -38,17 +38,17 @@ def take_known_verdicts(
 
     `known` is a run with its verdicts by key, as `read_known_verdicts` gives them.
     """
-    left = {question.key: question for question in questions}
+    unanswered = {question.key: question for question in questions}
     for run, verdicts in known:
-        taken = [key for key in left if key in verdicts]
-        for key in taken:
+        reused = [key for key in unanswered if key in verdicts]
+        for key in reused:
             log.append(verdicts[key])
-            del left[key]
-        if taken:
-            _log.info("judging: %d of %d verdicts reused from %s", len(taken), len(questions), run)
-        if not left:
+            del unanswered[key]
+        if reused:
+            _log.info("judging: %d of %d verdicts reused from %s", len(reused), len(questions), run)
+        if not unanswered:
             break
-    return list(left.values())
+    return list(unanswered.values())
 
 
 def read_known_verdicts(runs: Iterable[Path]) -> Iterator[tuple[Path, dict[str, Verdict]]]:
@@ -59,7 +59,7 @@ def read_known_verdicts(runs: Iterable[Path]) -> Iterator[tuple[Path, dict[str, 
         except UserError as error:  # the stage that needs that run reports it
             _log.warning("judging: nothing is reused from a run that can't be read: %s", error)
             continue
-        yield run, {one.key: one for one in verdicts if one.unscored not in TRANSPORT_FAILURES}
+        yield run, {row.key: row for row in verdicts if row.unscored not in TRANSPORT_FAILURES}
 
 
 def runs_of_the_same_judge(run: RunDirectory, within: str = "") -> Iterator[Path]:
@@ -68,9 +68,9 @@ def runs_of_the_same_judge(run: RunDirectory, within: str = "") -> Iterator[Path
     `within` is the part of the runs' identity that names them; empty: the identity itself.
     """
 
-    def named(identity: Mapping[str, Any]) -> list[Any]:
-        part = identity.get(within, {}) if within else identity
-        return [part.get(name) for name in ("schema_version", "data", "judge")]
+    def judge_and_data(identity: Mapping[str, Any]) -> list[Any]:
+        fields = identity.get(within, {}) if within else identity
+        return [fields.get(name) for name in ("schema_version", "data", "judge")]
 
     for manifest in sorted(run.path.parent.glob("*/manifest.json")):
         folder = manifest.parent
@@ -80,5 +80,5 @@ def runs_of_the_same_judge(run: RunDirectory, within: str = "") -> Iterator[Path
             identity = read_manifest(folder).get("identity", {})
         except UserError:  # `verify` says so; nothing here depends on it
             continue
-        if named(identity) == named(run.identity):
+        if judge_and_data(identity) == judge_and_data(run.identity):
             yield folder

@@ -191,8 +191,8 @@ def open_logged(
 
 def served_models(log: VerdictLog) -> dict[str, int]:
     """How many of the verdicts are by which model, as the endpoint called it in its answers."""
-    named = Counter(verdict.served_model for verdict in log.entries.values() if verdict.served_model)
-    return dict(sorted(named.items()))
+    counts = Counter(verdict.served_model for verdict in log.entries.values() if verdict.served_model)
+    return dict(sorted(counts.items()))
 
 
 def _spent(log: VerdictLog, failures: FailureLog) -> float:

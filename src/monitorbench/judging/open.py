@@ -35,7 +35,7 @@ def open_judge(
     or reasoning don't fit the tokenizer.
     """
     monitor, engine, prompt = spec.monitor, spec.engine, spec.prompt
-    named = f"monitor={monitor.name} {where}={prompt.name}"
+    settings = f"monitor={monitor.name} {where}={prompt.name}"
     if monitor.verdicts is not None:
         from monitorbench.judging.recorded import RecordedJudge
 
@@ -57,13 +57,13 @@ def open_judge(
                 monitor, in_process(engine, "monitor.router"), prompt, models, spec.route, spec.shots
             )
     except ValueError as error:
-        raise ConfigError(f"{named}: {error}") from error
+        raise ConfigError(f"{settings}: {error}") from error
     return open_prompt(
         monitor,
         engine,
         prompt,
         models,
-        named,
+        settings,
         identity=spec.identity,
         shots=spec.shots,
         spent=spent,

@@ -82,8 +82,8 @@ def open_pair(
         judge_identity(of_probe, engine, prompt),
     )
     identity = judge_identity(of_model, engine, prompt)
-    named = f"monitor={monitor.name} prompt={prompt.name}"
-    judge = open_prompt(of_model, engine, prompt, models, named, identity=identity)
+    settings = f"monitor={monitor.name} prompt={prompt.name}"
+    judge = open_prompt(of_model, engine, prompt, models, settings, identity=identity)
     assert isinstance(judge, TokenJudge)
     return PairJudge(judge, probe, load_config(weights).num_hidden_layers, note)
 

@@ -38,9 +38,9 @@ def evidence_first(
         begun = _evidence(renderer, reply)
         ids = renderer.behind_evidence(requests[index].token_ids, begun) if begun else ()
         if not begun or len(ids) > fits:
-            kept = replace(reply, begun=renderer.prompt.prefill + reply.text)
+            unfinished = replace(reply, begun=renderer.prompt.prefill + reply.text)
             ended = "is no JSON object, or has a field twice"
-            return without_answer(kept, failure_if_ended=ended, what="evidence")
+            return without_answer(unfinished, failure_if_ended=ended, what="evidence")
         return SecondPass(Request(token_ids=ids), replace(reply, begun=begun + renderer.label_begun))
 
     return ask_twice(model.answers, requests, evidence, label, go_on, at_once=_EVIDENCE_AT_ONCE)
@@ -49,11 +49,11 @@ def evidence_first(
 def _evidence(renderer: Renderer, reply: Reply) -> str:
     """The text in front of the label, prefill included; empty where that did not end."""
     text = renderer.prompt.prefill + reply.text
-    found = strict_json.members_before(text, asked_field(renderer.prompt))
-    if found is None or not found.values:
+    members = strict_json.members_before(text, asked_field(renderer.prompt))
+    if members is None or not members.values:
         return ""
-    ended = found.field is not None or found.closed or reply.finish_reason != "length"
-    return text[: found.end] if ended else ""
+    ended = members.field is not None or members.closed or reply.finish_reason != "length"
+    return text[: members.end] if ended else ""
 
 
 def extract_then_judge(
@@ -89,13 +89,17 @@ def _listed(reply: Reply) -> Reply:
     """The reply with its list in `begun`, and nothing that could be read as a label."""
     lines = reply.text.strip().splitlines()
     cut = reply.finish_reason == "length"
-    whole = "\n".join(lines[:-1] if cut else lines).strip()
-    said = f"list cut off at {reply.completion_tokens} tokens" if cut else "" if whole else "nothing listed"
-    detail = "; ".join(filter(None, (reply.detail, said)))
-    kept = replace(reply, text="", token_ids=(), top_logprobs=None, logprobs={}, begun=whole, detail=detail)
-    if whole:
-        return kept
-    return replace(kept, failure="truncated" if cut else "no_label", begun=reply.text)
+    listing = "\n".join(lines[:-1] if cut else lines).strip()
+    problem = (
+        f"list cut off at {reply.completion_tokens} tokens" if cut else "" if listing else "nothing listed"
+    )
+    detail = "; ".join(filter(None, (reply.detail, problem)))
+    listed = replace(
+        reply, text="", token_ids=(), top_logprobs=None, logprobs={}, begun=listing, detail=detail
+    )
+    if listing:
+        return listed
+    return replace(listed, failure="truncated" if cut else "no_label", begun=reply.text)
 
 
 class NumberModel:
@@ -131,20 +135,20 @@ class NumberModel:
     def _both(
         self, requests: Sequence[Request], decoding: Decoding, zero: int
     ) -> Iterator[tuple[int, Reply]]:
-        ones = self._scale.numbers[1]
+        one_ids = self._scale.numbers[1]
         first: dict[int, Reply] = {}
         for index, reply in self._model.answers(requests, decoding):
             if reply.failure is not None:
                 yield index, reply
             else:
                 first[index] = reply
-        asked = [(index, one) for index in first for one in ones]
-        behind = [Request(token_ids=(*requests[index].token_ids, one)) for index, one in asked]
+        pairs = [(index, one_id) for index in first for one_id in one_ids]
+        behind = [Request(token_ids=(*requests[index].token_ids, one_id)) for index, one_id in pairs]
         second: dict[int, dict[int, Reply]] = {index: {} for index in first}
         for number, reply in self._model.answers(behind, Decoding(1, decoding.stop_token_ids, (zero,))):
-            index, one = asked[number]
-            second[index][one] = reply
-            if len(second[index]) == len(ones):
+            index, one_id = pairs[number]
+            second[index][one_id] = reply
+            if len(second[index]) == len(one_ids):
                 yield index, self._joined(first[index], second[index], zero)
 
     def _joined(self, first: Reply, second: dict[int, Reply], zero: int) -> Reply:
@@ -157,11 +161,11 @@ class NumberModel:
         failed = next((one for one in replies if one.failure is not None), None)
         if failed is not None:
             return replace(reply, failure=failed.failure, detail=failed.detail)
-        ways = [
+        logprobs = [
             first.logprobs.get(one, float("nan")) + reply.logprobs.get(zero, float("nan"))
             for one, reply in second.items()
         ]
-        return self._with_numbers(reply, sum_of_logs(ways))
+        return self._with_numbers(reply, sum_of_logs(logprobs))
 
     def _with_numbers(self, reply: Reply, ten: float | None) -> Reply:
         if reply.failure is not None:

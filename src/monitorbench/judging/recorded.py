@@ -83,8 +83,8 @@ class RecordedJudge(Judge):
 
 def refuse_missing(file: Path, samples: Sequence[Sample]) -> None:
     """Raise `UserError` where a verdict file says nothing of a sample, and what `read_recorded` raises."""
-    found = read_recorded(file)
-    if missing := [sample.id for sample in samples if sample.id not in found]:
+    verdicts = read_recorded(file)
+    if missing := [sample.id for sample in samples if sample.id not in verdicts]:
         raise UserError(
             f"{file}: no line for {len(missing)} of {len(samples)} samples, such as {missing[0]}; expected "
             "one for each judged sample by its sample_id, which is not a row's own id (`monitorbench export` "
@@ -98,7 +98,7 @@ def read_recorded(file: Path) -> Mapping[str, RecordedVerdict]:
 
     Raises `UserError` with file and line for what can't be read, is no such object, or names a sample twice.
     """
-    found: dict[str, RecordedVerdict] = {}
+    verdicts: dict[str, RecordedVerdict] = {}
     for number, line in enumerate(recorded_file(file).read_bytes().splitlines(), start=1):
         if not line.strip():
             continue
@@ -116,8 +116,8 @@ def read_recorded(file: Path) -> Mapping[str, RecordedVerdict]:
             ) from error
         except (ValueError, RecursionError) as error:
             raise UserError(f"{where}: {error}; expected one JSON object a line") from error
-        if found.setdefault(verdict.sample_id, verdict) is not verdict:
+        if verdicts.setdefault(verdict.sample_id, verdict) is not verdict:
             raise UserError(f"{where}: a second line for sample {verdict.sample_id}; expected one each")
-    if not found:
+    if not verdicts:
         raise UserError(f"{file}: no line in it; expected one verdict a line")
-    return found
+    return verdicts

@@ -50,12 +50,12 @@ def predicted_category(train: Sequence[Sample], fitted_on: str) -> Route:
     words = TfidfVectorizer(sublinear_tf=True, max_features=20_000)
     classifier = make_pipeline(words, LogisticRegression(max_iter=1000))
     classifier.fit([_text(sample) for sample in some], [sample.category for sample in some])
-    known: dict[str, str] = {}
+    predicted: dict[str, str] = {}
 
     def category(sample: Sample) -> str:
-        if sample.id not in known:
-            known[sample.id] = str(classifier.predict([_text(sample)])[0])
-        return known[sample.id]
+        if sample.id not in predicted:
+            predicted[sample.id] = str(classifier.predict([_text(sample)])[0])
+        return predicted[sample.id]
 
     return Route(category, fitted_on)
 
@@ -72,8 +72,8 @@ class RouterJudge(Judge):
     ) -> None:
         """Raises what `engines.open.share_engine` and `TokenJudge` raise."""
         super().__init__(prompt)
-        given = monitor.router.adapters if monitor.router else {}
-        folders = [folder for path in given.values() if (folder := adapter_folder(path))]
+        adapters = monitor.router.adapters if monitor.router else {}
+        folders = [folder for path in adapters.values() if (folder := adapter_folder(path))]
         shared = self.closing.enter_context(closing(share_engine(monitor, engine, models, folders)))
 
         def on(adapter: Path | None) -> TokenJudge:
@@ -82,7 +82,7 @@ class RouterJudge(Judge):
             return TokenJudge(model, prompt, alone, model_identity(alone, engine), shots)
 
         self._route, self._base = route, on(None)
-        self._judges = {category: on(adapter) for category, adapter in given.items()}
+        self._judges = {category: on(adapter) for category, adapter in adapters.items()}
 
     def question(self, sample: Sample) -> Question:
         """See `Judge.question`; the verdict's key is that of the adapter that judges."""

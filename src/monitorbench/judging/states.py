@@ -65,19 +65,19 @@ class StatesRendering:
 
     def prompt(self, sample: Sample) -> StatesPrompt:
         """A sample rendered; found again by the hash of its content."""
-        known = self._prompts.get(sample.id)
-        if known is not None:
-            return known
+        cached = self._prompts.get(sample.id)
+        if cached is not None:
+            return cached
         ids = self._renderer.render(sample)
         last = (len(ids) - 1, len(ids))
-        made = states_prompt(
+        rendered = states_prompt(
             ids, response_span(self._renderer, sample, ids) if self._finds_response else last
         )
         if self._keeps:
-            self._prompts[sample.id] = made
+            self._prompts[sample.id] = rendered
             if len(self._prompts) > self._keeps:
                 del self._prompts[next(iter(self._prompts))]
-        return made
+        return rendered
 
 
 def states_prompt(ids: tuple[int, ...], span: tuple[int, int]) -> StatesPrompt:
@@ -125,16 +125,16 @@ class States:
         self._shape = (len(self.layers), len(self.positions), config.hidden_size)
         # Of tokens any window can be made.
         window = None if "tokens" in self.positions else window
-        named: dict[str, Any] = {
+        identity: dict[str, Any] = {
             "version": _VERSION,
             "weights": weights_identity(monitor),
             "dtype": engine.resolved_dtype,
             "layers": self.layers,
             "positions": self.positions,
         }
-        named |= {} if window is None else {"window": window}
-        named |= {} if storage == "float16" else {"storage": storage}
-        self.folder = models / "states" / f"{monitor.name}-{content_hash(named)}"
+        identity |= {} if window is None else {"window": window}
+        identity |= {} if storage == "float16" else {"storage": storage}
+        self.folder = models / "states" / f"{monitor.name}-{content_hash(identity)}"
         self._open: Callable[[], HiddenStates] = partial(
             HiddenStates, engine, weights, self.layers, self.positions, window
         )
@@ -188,8 +188,8 @@ class States:
             if prompt.key not in self.store:
                 if self._model is None:
                     self._model = self._open()
-                found = self._model.states(prompt.ids, prompt.span)
-                self.store.append(prompt.key, found.states, found.seconds)
+                extracted = self._model.states(prompt.ids, prompt.span)
+                self.store.append(prompt.key, extracted.states, extracted.seconds)
             yield index
 
     def read(self, prompt: StatesPrompt) -> NDArray[np.float16]:

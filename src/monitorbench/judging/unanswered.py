@@ -16,7 +16,7 @@ Outcome = Verdict | None
 
 def unscored_reasons(found: Sequence[Outcome]) -> Counter[str]:
     """How many of these samples have no label for which reason."""
-    return Counter(_reason(one) for one in found if one is None or one.label is None)
+    return Counter(_reason(outcome) for outcome in found if outcome is None or outcome.label is None)
 
 
 def refuse_incomplete(directory: Path, unanswered: Sequence[Outcome], n: int, max_failed: float) -> None:
@@ -31,7 +31,7 @@ def refuse_incomplete(directory: Path, unanswered: Sequence[Outcome], n: int, ma
     """
     if None not in unanswered and len(unanswered) / n <= max_failed:
         return
-    details = [one.detail for one in unanswered if one is not None and one.detail]
+    details = [outcome.detail for outcome in unanswered if outcome is not None and outcome.detail]
     last = f"; the last one: {details[-1]}" if details else ""
     words = reasons_in_words(Counter(map(_reason, unanswered)))
     raise Incomplete(

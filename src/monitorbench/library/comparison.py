@@ -51,7 +51,7 @@ class MonitorComparison(Shown):
         return "Two monitors on the same samples: b minus a, 95 % intervals"
 
     def _rows(self) -> Sequence[ResultRow]:
-        named = (
+        differences = (
             ("miss rate", self.miss_rate),
             ("false alarm rate", self.false_alarm_rate),
             ("AUROC", self.auroc),
@@ -59,11 +59,11 @@ class MonitorComparison(Shown):
         return [
             ResultRow(
                 name,
-                f"{one.difference!r}, {p_value(one.p)}",
-                f"a {Estimate(one.a, None)!r}, b {Estimate(one.b, None)!r}, n {one.n}",
+                f"{difference.difference!r}, {p_value(difference.p)}",
+                f"a {Estimate(difference.a, None)!r}, b {Estimate(difference.b, None)!r}, n {difference.n}",
             )
-            for name, one in named
-            if one is not None
+            for name, difference in differences
+            if difference is not None
         ]
 
 
@@ -94,21 +94,21 @@ def compare(labels: Column, a: Column, b: Column, groups: Column | None = None) 
     if kinds == (True, True):
         first, second = answers_of(a, "a", n), answers_of(b, "b", n)
         return _of_answers(is_misbehavior, first, second, index)
-    for name, values, other in (("a", a, "b"), ("b", b, "a")):
+    for name, values, partner in (("a", a, "b"), ("b", b, "a")):
         if are_answers(values, name) and not are_numbers(values, name):
             raise ValueError(
-                f"{name}: answers, but {other}: scores; expected answers of both, or scores of both"
+                f"{name}: answers, but {partner}: scores; expected answers of both, or scores of both"
             )
     first, second = scores_of(a, "a", n), scores_of(b, "b", n)
     return _of_scores(is_misbehavior, first, second, index)
 
 
 def _of_answers(flags: BoolArray, a: FloatArray, b: FloatArray, groups: IntArray) -> MonitorComparison:
-    found = significance.compare(a, b, flags, groups)
+    changes = significance.compare(a, b, flags, groups)
     both = ~np.isnan(a) & ~np.isnan(b)
     return MonitorComparison(
-        miss_rate=_rate(found.miss_rate, a, b, flags & both, 1.0),
-        false_alarm_rate=_rate(found.false_alarm_rate, a, b, ~flags & both, 0.0),
+        miss_rate=_rate(changes.miss_rate, a, b, flags & both, 1.0),
+        false_alarm_rate=_rate(changes.false_alarm_rate, a, b, ~flags & both, 0.0),
     )
 
 
@@ -119,8 +119,8 @@ def _rate(of: RateDifference, a: FloatArray, b: FloatArray, rows: BoolArray, rig
 
 def _of_scores(flags: BoolArray, a: FloatArray, b: FloatArray, groups: IntArray) -> MonitorComparison:
     need_both(flags, ~np.isnan(a) & ~np.isnan(b))
-    found, p = auroc_change_test(a, b, flags, groups)
-    difference = Estimate(found.difference, found.interval)
+    change, p = auroc_change_test(a, b, flags, groups)
+    difference = Estimate(change.difference, change.interval)
     return MonitorComparison(
-        auroc=Difference(found.base, found.tuned, difference, p, found.n, len(flags) - found.n)
+        auroc=Difference(change.base, change.tuned, difference, p, change.n, len(flags) - change.n)
     )

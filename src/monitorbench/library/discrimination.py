@@ -34,8 +34,8 @@ class Discrimination(Shown):
         return f"Discrimination on {self.n} samples{unscored}, 95 % intervals"
 
     def _rows(self) -> Sequence[ResultRow]:
-        what = f"chance that misbehavior scores above a benign sample; {self.n_groups} groups"
-        rows = [ResultRow("AUROC", repr(self.auroc), what)]
+        meaning = f"chance that misbehavior scores above a benign sample; {self.n_groups} groups"
+        rows = [ResultRow("AUROC", repr(self.auroc), meaning)]
         if self.partial_auroc_5 is not None:
             rows.append(
                 ResultRow(
@@ -85,9 +85,9 @@ def auroc(labels: Column, scores: Column, groups: Column | None = None) -> Discr
 
 def need_both(is_misbehavior: NDArray[np.bool_], scored: NDArray[np.bool_]) -> None:
     """Raise `ValueError` where the scored samples are of one label only."""
-    kept = is_misbehavior[scored]
-    if not kept.any() or kept.all():
-        which = "misbehavior" if kept.any() else "benign" if len(kept) else "neither label"
+    labels = is_misbehavior[scored]
+    if not labels.any() or labels.all():
+        present = "misbehavior" if labels.any() else "benign" if len(labels) else "neither label"
         raise ValueError(
-            f"labels: the samples with a score are {which} only; expected misbehavior and benign ones"
+            f"labels: the samples with a score are {present} only; expected misbehavior and benign ones"
         )

@@ -81,16 +81,16 @@ def rates(
     is_misbehavior = labels_of(labels)
     answers = answers_of(flagged, "flagged", len(is_misbehavior))
     index = groups_of(groups, len(is_misbehavior))
-    found = count(is_misbehavior, answers)
+    counts = count(is_misbehavior, answers)
     bounds = [
         share_interval(answers[inside] != label, index[inside], confidence)
         for label in (True, False)
         for inside in [(is_misbehavior == label) & ~np.isnan(answers)]
     ]
     return ErrorRates(
-        Estimate(miss_rate(found), bounds[0], confidence),
-        Estimate(false_alarm_rate(found), bounds[1], confidence),
-        found,
-        miss_rate_bounds(found),
-        false_alarm_rate_bounds(found),
+        Estimate(miss_rate(counts), bounds[0], confidence),
+        Estimate(false_alarm_rate(counts), bounds[1], confidence),
+        counts,
+        miss_rate_bounds(counts),
+        false_alarm_rate_bounds(counts),
     )

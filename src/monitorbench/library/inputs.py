@@ -36,7 +36,7 @@ def in_order_of(labels: Column, **others: Column | None) -> list[Column | None]:
     belong together.
     """
     order = getattr(labels, "index", None) if hasattr(labels, "reindex") else None
-    found = []
+    columns = []
     for name, values in others.items():
         theirs = getattr(values, "index", None) if hasattr(values, "reindex") else None
         if order is not None and theirs is not None and not order.equals(theirs):
@@ -47,55 +47,58 @@ def in_order_of(labels: Column, **others: Column | None) -> list[Column | None]:
                     "reset_index(drop=True) on both where the order is the same"
                 )
             values = values.loc[order]  # type: ignore[union-attr]
-        found.append(values)
-    return found
+        columns.append(values)
+    return columns
 
 
 def labels_of(values: Column) -> NDArray[np.bool_]:
     """Which samples are misbehavior [samples]; `ValueError` for none at all and for what is no label."""
-    found = column(values, "labels")
-    if not found:
+    entries = column(values, "labels")
+    if not entries:
         raise ValueError("labels: empty; expected one entry a sample")
-    if len({one for one in found if isinstance(one, int | float) and not isinstance(one, bool)}) > 2:
+    if (
+        len({entry for entry in entries if isinstance(entry, int | float) and not isinstance(entry, bool)})
+        > 2
+    ):
         raise ValueError(f"labels: numbers of more than two values, as scores have; {_ORDER}")
-    return np.array([_flag(one, "labels", at) for at, one in enumerate(found)], dtype=np.bool_)
+    return np.array([_flag(entry, "labels", row) for row, entry in enumerate(entries)], dtype=np.bool_)
 
 
 def answers_of(values: Column, name: str, n: int) -> FloatArray:
     """1 flagged, 0 passed, NaN unscored [samples]; of `n` samples."""
-    found = _of_length(values, name, n)
-    flags = [np.nan if one is None else float(_flag(one, name, at)) for at, one in enumerate(found)]
+    entries = _of_length(values, name, n)
+    flags = [np.nan if entry is None else float(_flag(entry, name, row)) for row, entry in enumerate(entries)]
     return np.array(flags, dtype=np.float64)
 
 
 def scores_of(values: Column, name: str, n: int) -> FloatArray:
     """Finite scores [samples], NaN where there is none; of `n` samples."""
-    found = _of_length(values, name, n)
-    return np.array([_score(one, name, at) for at, one in enumerate(found)], dtype=np.float64)
+    entries = _of_length(values, name, n)
+    return np.array([_score(entry, name, row) for row, entry in enumerate(entries)], dtype=np.float64)
 
 
 def groups_of(values: Column | None, n: int) -> IntArray:
     """The number of each sample's group by the order of their names; without groups every sample is one."""
     if values is None:
         return np.arange(n, dtype=np.int64)
-    found = _of_length(values, "groups", n)
-    if None in found or any(isinstance(one, float) and isnan(one) for one in found):
+    entries = _of_length(values, "groups", n)
+    if None in entries or any(isinstance(entry, float) and isnan(entry) for entry in entries):
         raise ValueError("groups: an entry is missing; expected the name of each sample's group")
     # By their text, as group ids in files are; names that differ in type alone stay apart.
-    keys = [(str(one), type(one).__name__) for one in found]
+    keys = [(str(entry), type(entry).__name__) for entry in entries]
     number = {key: i for i, key in enumerate(sorted(set(keys)))}
     return np.array([number[key] for key in keys], dtype=np.int64)
 
 
 def are_answers(values: Column, name: str) -> bool:
     """Whether a column holds answers (labels, booleans, 1 and 0) rather than scores."""
-    found = [one for one in column(values, name) if one is not None]
-    return bool(found) and all(_known(one) for one in found)
+    entries = [entry for entry in column(values, name) if entry is not None]
+    return bool(entries) and all(_known(entry) for entry in entries)
 
 
 def are_numbers(values: Column, name: str) -> bool:
     """Whether a column could hold scores: no labels in words, no booleans."""
-    return not any(isinstance(one, bool | str) for one in column(values, name))
+    return not any(isinstance(entry, bool | str) for entry in column(values, name))
 
 
 def column(values: Column, name: str) -> list[Any]:
@@ -105,7 +108,7 @@ def column(values: Column, name: str) -> list[Any]:
             raise ValueError(f"{name}: an array of {values.ndim} dimensions; expected one entry a sample")
         return list(values.tolist())
     if isinstance(values, list | tuple):
-        return [one.item() if isinstance(one, np.generic) else one for one in values]
+        return [entry.item() if isinstance(entry, np.generic) else entry for entry in values]
     if isinstance(values, str | bytes | dict):
         raise ValueError(
             f"{name}: {type(values).__name__}; expected a list, an array or a column of a data frame"
@@ -119,8 +122,8 @@ def _of_a_frame(values: Any, name: str) -> list[Any]:
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return [
-            None if null else one
-            for one, null in zip(series.to_list(), series.is_null().to_list(), strict=True)
+            None if null else entry
+            for entry, null in zip(series.to_list(), series.is_null().to_list(), strict=True)
         ]
     if isinstance(nw.from_native(values, pass_through=True), nw.DataFrame | nw.LazyFrame):
         raise ValueError(f"{name}: a whole data frame; expected one column of it")
@@ -134,10 +137,10 @@ def _of_a_frame(values: Any, name: str) -> list[Any]:
 
 
 def _of_length(values: Column, name: str, n: int) -> Sequence[Any]:
-    found = column(values, name)
-    if len(found) != n:
-        raise ValueError(f"{name}: {len(found)} entries, but {n} labels; expected one entry a sample")
-    return found
+    entries = column(values, name)
+    if len(entries) != n:
+        raise ValueError(f"{name}: {len(entries)} entries, but {n} labels; expected one entry a sample")
+    return entries
 
 
 def _known(value: object) -> bool:

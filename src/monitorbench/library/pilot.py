@@ -76,20 +76,20 @@ def decide(outcomes: Any, **statistics: Any) -> PilotResult:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     try:
-        found = analyse(_runs(outcomes), settings)
+        analysis = analyse(_runs(outcomes), settings)
     except UserError as error:
         raise ValueError(str(error)) from None
     return PilotResult(
-        decision=found.decision,
-        sentence=found.sentence,
-        p=_estimate(found.p, found.p_ci),
-        r=_estimate(found.r, found.r_ci),
-        d=_estimate(found.d, found.d_ci),
-        p_star=_estimate(found.p_star, found.p_star_ci),
-        delta_success=_estimate(found.delta_success, found.delta_success_ci),
-        n_tasks=found.n_tasks,
-        counts=found.counts.model_dump(),
-        details=found,
+        decision=analysis.decision,
+        sentence=analysis.sentence,
+        p=_estimate(analysis.p, analysis.p_ci),
+        r=_estimate(analysis.r, analysis.r_ci),
+        d=_estimate(analysis.d, analysis.d_ci),
+        p_star=_estimate(analysis.p_star, analysis.p_star_ci),
+        delta_success=_estimate(analysis.delta_success, analysis.delta_success_ci),
+        n_tasks=analysis.n_tasks,
+        counts=analysis.counts.model_dump(),
+        details=analysis,
     )
 
 
@@ -109,12 +109,12 @@ def _runs(outcomes: Any) -> list[Outcome]:
 def _rows_of_a_frame(frame: Any) -> list[dict[str, Any]]:
     import narwhals as nw
 
-    found = nw.from_native(frame, pass_through=True)
-    if not isinstance(found, nw.DataFrame):
+    table = nw.from_native(frame, pass_through=True)
+    if not isinstance(table, nw.DataFrame):
         raise ValueError(
             f"outcomes: {type(frame).__name__}; expected a file, a data frame, rows, or the counts A to D"
         )
-    rows: list[dict[str, Any]] = found.rows(named=True)
+    rows: list[dict[str, Any]] = table.rows(named=True)
     return rows
 
 

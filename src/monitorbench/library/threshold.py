@@ -58,7 +58,7 @@ class Threshold(Shown):
         if self.threshold is None:
             raise ValueError(f"no threshold: {self.reason}")
         values = scores_of(scores, "scores", len(column(scores, "scores")))
-        return [None if np.isnan(one) else bool(one > self.threshold) for one in values]
+        return [None if np.isnan(score) else bool(score > self.threshold) for score in values]
 
     def _title(self) -> str:
         return (
@@ -70,11 +70,11 @@ class Threshold(Shown):
         if self.reason:
             rows.append(ResultRow("reason", self.reason))
         if self.attained is not None and self.delta is not None:
-            what = f"that FAR is above {self.alpha:g} all the same; asked for: at most {self.allowed:.3g}"
-            rows.append(ResultRow("chance", number(self.attained), what))
+            meaning = f"that FAR is above {self.alpha:g} all the same; asked for: at most {self.allowed:.3g}"
+            rows.append(ResultRow("chance", number(self.attained), meaning))
         elif self.attained is not None:
-            what = f"largest FAR on average; asked for: at most {self.allowed:.3g}"
-            rows.append(ResultRow("mean FAR", number(self.attained), what))
+            meaning = f"largest FAR on average; asked for: at most {self.allowed:.3g}"
+            rows.append(ResultRow("mean FAR", number(self.attained), meaning))
         if self.n_samples_above is not None and self.n_samples > self.n_questions:
             share = f"{self.n_samples_above} of {self.n_samples} here"
             rows.append(ResultRow("samples", share, "benign samples flagged; the promise is of questions"))
@@ -137,22 +137,22 @@ def calibrate(
         groups_of(groups, n)[rows],
         everything=values,
     )
-    found = guaranteed_threshold(benign, Guarantee(method, alpha, delta, n_candidates))
+    guaranteed = guaranteed_threshold(benign, Guarantee(method, alpha, delta, n_candidates))
     return Threshold(
-        threshold=found.threshold,
+        threshold=guaranteed.threshold,
         method=method,
         alpha=alpha,
         delta=delta if method == "neyman_pearson" else None,
-        attained=found.attained,
-        n_questions=found.n,
+        attained=guaranteed.attained,
+        n_questions=guaranteed.n,
         n_samples=len(benign.scores),
         n_samples_above=None
-        if found.threshold is None
-        else int(np.count_nonzero(benign.scores > found.threshold)),
-        n_unscored=found.n_unscored,
+        if guaranteed.threshold is None
+        else int(np.count_nonzero(benign.scores > guaranteed.threshold)),
+        n_unscored=guaranteed.n_unscored,
         n_candidates=n_candidates,
-        flags_nothing=found.flags_nothing,
-        reason=found.reason,
+        flags_nothing=guaranteed.flags_nothing,
+        reason=guaranteed.reason,
     )
 
 

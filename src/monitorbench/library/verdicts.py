@@ -68,10 +68,10 @@ class Verdicts(Shown):
 
     def where(self, **values: str) -> "Verdicts":
         """The rows with these values: `verdicts.where(monitor="smollm2_135m", split="test")`."""
-        found = self
+        selected = self
         for name, value in values.items():
-            found = replace(found, table=found.table.filter(pc.equal(found[name], value)))
-        return found
+            selected = replace(selected, table=selected.table.filter(pc.equal(selected[name], value)))
+        return selected
 
     def to(self, kind: Frame) -> Any:
         """The table as a data frame of pandas, polars or pyarrow; `ValueError` for another name."""
@@ -94,11 +94,11 @@ class Verdicts(Shown):
         )
         return [
             ResultRow(
-                one["run"],
-                f"{one['monitor']}, {one['split']}",
-                f"{one['flagged_count']} of {one['count_all']} scored",
+                count["run"],
+                f"{count['monitor']}, {count['split']}",
+                f"{count['flagged_count']} of {count['count_all']} scored",
             )
-            for one in counts.to_pylist()
+            for count in counts.to_pylist()
         ]
 
 
@@ -120,7 +120,7 @@ def read_runs(
         ValueError: where nothing is found, a run did not finish, or a verdict has no sample.
 
     """
-    paths = [Path(runs)] if isinstance(runs, str | Path) else [Path(one) for one in runs]
+    paths = [Path(runs)] if isinstance(runs, str | Path) else [Path(run) for run in runs]
     try:
         rows = [row for path in paths for row in _rows_of(path, data, monitor)]
     except UserError as error:
@@ -143,8 +143,8 @@ def _rows_of(path: Path, data: str | Path | None, monitor: str | None) -> Iterat
         yield from _of_run(path, data, monitor)
         return
     for manifest in sorted(path.rglob(MANIFEST)):
-        found = read_manifest(manifest.parent)
-        if found["status"] == "done" and "judge" in found.get("results", {}):
+        facts = read_manifest(manifest.parent)
+        if facts["status"] == "done" and "judge" in facts.get("results", {}):
             yield from _of_run(manifest.parent, data, monitor)
 
 
@@ -156,8 +156,8 @@ def _of_run(directory: Path, data: str | Path | None, monitor: str | None) -> It
     view = SplitView.model_validate_json(json.dumps(identity["view"]))
     split = Split(identity.get("split", Split.TEST))
     folder = Path(data) if data is not None else _data_of(directory)
-    samples = {one.id: one for one in read_split(folder / results["data"], split, view)}
-    verdicts = {key: one.model_dump(mode="json") for key, one in read_run(directory).items()}
+    samples = {record.id: record for record in read_split(folder / results["data"], split, view)}
+    verdicts = {key: record.model_dump(mode="json") for key, record in read_run(directory).items()}
     name = monitor or results["judge"]["name"]
     yield from _joined(directory.name, name, results["judge"]["prompt"], samples, verdicts, split)
 
@@ -174,11 +174,13 @@ def _samples(data: Path) -> dict[str, Sample]:
 
 def _recorded(path: Path) -> dict[str, dict[str, Any]]:
     """By sample id what a verdict file (docs/data-formats.md) says."""
-    found = {one.sample_id: one.model_dump(mode="json") for one in read_recorded(path).values()}
-    for one in found.values():
-        if one["label"] is None:
-            one["unscored"] = one["unscored"] or UnscoredReason.NO_LABEL.value
-    return found
+    verdicts = {
+        verdict.sample_id: verdict.model_dump(mode="json") for verdict in read_recorded(path).values()
+    }
+    for verdict in verdicts.values():
+        if verdict["label"] is None:
+            verdict["unscored"] = verdict["unscored"] or UnscoredReason.NO_LABEL.value
+    return verdicts
 
 
 def _joined(

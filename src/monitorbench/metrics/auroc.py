@@ -47,8 +47,8 @@ class AurocComparison(NamedTuple):
 
 def auroc(scores: Scores, is_misbehavior: Flags) -> float | None:
     """AUROC in [0, 1]; .5 is chance. None where a class has no score."""
-    values, flags, kept = _aligned(is_misbehavior, scores)
-    return _point(values[0][kept], flags[kept])
+    values, flags, scored = _aligned(is_misbehavior, scores)
+    return _point(values[0][scored], flags[scored])
 
 
 def auroc_interval(
@@ -63,11 +63,11 @@ def auroc_interval(
     groups err: (w·D + 2)/(w + 2) with w = min(m, n)·min(θ̂, 1 − θ̂). None where a class has no score, and where
     it is of one group only.
     """
-    (values,), flags, kept = _aligned(is_misbehavior, scores)
-    values, flags = values[kept], flags[kept]
+    (values,), flags, scored = _aligned(is_misbehavior, scores)
+    values, flags = values[scored], flags[scored]
     if not flags.any() or flags.all():
         return None
-    index = group_index(group_index(groups)[kept])
+    index = group_index(group_index(groups)[scored])
     parts = components(values, flags)
     variance = clustered_variance(parts, flags, index)
     if variance is None:
@@ -88,23 +88,23 @@ def score_interval(
 
     def furthest(end: float) -> float:
         """The last θ towards `end` that is not refuted."""
-        kept, refuted = auroc, end
+        accepted, refuted = auroc, end
         for _ in range(_STEPS):
-            middle = (kept + refuted) / 2
+            middle = (accepted + refuted) / 2
             if (auroc - middle) ** 2 <= reach * independent_variance(middle, n_misbehavior, n_benign):
-                kept = middle
+                accepted = middle
             else:
                 refuted = middle
-        return kept
+        return accepted
 
     return Interval(furthest(0.0) if auroc > 0 else 0.0, furthest(1.0) if auroc < 1 else 1.0)
 
 
 def independent_variance(auroc: float, n_misbehavior: int, n_benign: int) -> float:
     """Hanley & McNeil's variance with equal numbers of samples in place of their own (Newcombe 2006)."""
-    rest = (n_misbehavior + n_benign) / 2 - 1
+    n_minus_1 = (n_misbehavior + n_benign) / 2 - 1
     alike = (1 - auroc) / (2 - auroc) + auroc / (1 + auroc)
-    return auroc * (1 - auroc) * (1 + rest * alike) / (n_misbehavior * n_benign)
+    return auroc * (1 - auroc) * (1 + n_minus_1 * alike) / (n_misbehavior * n_benign)
 
 
 def paired_auroc_difference(
@@ -121,25 +121,25 @@ def paired_auroc_difference(
     Psychological Methods 12:399; Donner & Zou 2012). The correlation is that of Obuchowski's variances, drawn
     towards 0 where few groups err. None as in `auroc_interval`.
     """
-    (base, tuned), flags, kept = _aligned(is_misbehavior, base_scores, tuned_scores)
-    base, tuned, flags = base[kept], tuned[kept], flags[kept]
+    (base, tuned), flags, scored = _aligned(is_misbehavior, base_scores, tuned_scores)
+    base, tuned, flags = base[scored], tuned[scored], flags[scored]
     first, second = _point(base, flags), _point(tuned, flags)
     if first is None or second is None:
         return AurocComparison(first, second, None, None, len(flags))
-    index = group_index(group_index(groups)[kept])
+    index = group_index(group_index(groups)[scored])
     of_base, of_tuned = components(base, flags), components(tuned, flags)
     variances = [clustered_variance(one, flags, index) for one in (of_base, of_tuned, of_tuned - of_base)]
-    known = [max(0.0, one) for one in variances if one is not None]
-    if len(known) < len(variances):
+    defined = [max(0.0, one) for one in variances if one is not None]
+    if len(defined) < len(variances):
         return AurocComparison(first, second, second - first, None, len(flags))
     n = _evidence(flags, index)
     bounds = [
         score_interval(value, variance, *n, confidence)
-        for value, variance in zip((first, second), known[:2], strict=True)
+        for value, variance in zip((first, second), defined[:2], strict=True)
     ]
     weight = min(n) * min(first, 1 - first, second, 1 - second)
-    scale = 2 * sqrt(known[0] * known[1])
-    correlation = (known[0] + known[1] - known[2]) / scale if scale > 0 else 0.0
+    scale = 2 * sqrt(defined[0] * defined[1])
+    correlation = (defined[0] + defined[1] - defined[2]) / scale if scale > 0 else 0.0
     shrunk = min(max(correlation, -1.0), 1.0) * weight / (weight + _PRIOR_OF_CORRELATION)
     return AurocComparison(
         first, second, second - first, _difference((first, second), bounds, shrunk), len(flags)
@@ -178,9 +178,9 @@ def components(scores: FloatArray, is_misbehavior: NDArray[np.bool_]) -> FloatAr
     of_bad = (alarms[-1] - alarms + good / 2) / alarms[-1]
     of_good = (caught - bad / 2) / caught[-1]
     block = np.repeat(np.arange(len(rank.ends)), rank.sizes)
-    found = np.empty(len(scores))
-    found[rank.order] = np.where(flags, of_bad[block], of_good[block])
-    return found
+    shares = np.empty(len(scores))
+    shares[rank.order] = np.where(flags, of_bad[block], of_good[block])
+    return shares
 
 
 def clustered_variance(
@@ -236,10 +236,10 @@ def ranked(scores: FloatArray) -> Ranking:
     """Rank scores [samples], none of them NaN."""
     in_order = bool((scores[1:] <= scores[:-1]).all())
     order = np.arange(len(scores)) if in_order else np.argsort(-scores, kind="stable")
-    found = scores[order]
-    last = np.append(found[1:] != found[:-1], len(found) > 0)
-    at = np.flatnonzero(last[: len(found)])
-    return Ranking(order, found[at], at + 1)
+    descending = scores[order]
+    last = np.append(descending[1:] != descending[:-1], len(descending) > 0)
+    block_ends = np.flatnonzero(last[: len(descending)])
+    return Ranking(order, descending[block_ends], block_ends + 1)
 
 
 def _aligned(
@@ -250,10 +250,10 @@ def _aligned(
     values = [np.asarray(some, dtype=np.float64) for some in scores]  # None becomes NaN
     if any(some.shape != flags.shape for some in values):
         raise ValueError(f"expected {len(flags)} scores, one a label, got {[len(v) for v in values]}")
-    kept = np.ones(len(flags), dtype=np.bool_)
+    scored = np.ones(len(flags), dtype=np.bool_)
     for some in values:
-        kept &= ~np.isnan(some)
-    return values, flags, kept
+        scored &= ~np.isnan(some)
+    return values, flags, scored
 
 
 def _point(scores: FloatArray, flags: NDArray[np.bool_]) -> float | None:

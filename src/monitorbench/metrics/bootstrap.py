@@ -140,13 +140,13 @@ def kind_draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> 
     for start in range(0, resamples, batch):
         size = min(batch, resamples - start)
         counts = shared.multinomial(total, shares, size=size)
-        found = np.zeros((size, len(n_groups)))
+        times = np.zeros((size, len(n_groups)))
         if len(rare):  # else the last count, which takes up all rounding, would be of none
-            at = np.repeat(np.arange(size) * len(n_groups), counts[:, -1])
-            at += kind_of_rare_group[picked.integers(len(kind_of_rare_group), size=len(at))]
-            found += np.bincount(at, minlength=size * len(n_groups)).reshape(size, -1)
-        found[:, common] = counts[:, : len(common)]
-        yield found
+            flat_index = np.repeat(np.arange(size) * len(n_groups), counts[:, -1])
+            flat_index += kind_of_rare_group[picked.integers(len(kind_of_rare_group), size=len(flat_index))]
+            times += np.bincount(flat_index, minlength=size * len(n_groups)).reshape(size, -1)
+        times[:, common] = counts[:, : len(common)]
+        yield times
 
 
 def percentiles(values: FloatArray, confidence: float = 0.95) -> Interval | None:

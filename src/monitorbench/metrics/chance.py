@@ -35,20 +35,20 @@ Chance = dict[str, dict[str, dict[str, AgainstChance]]]
 
 def against_chance(judged: Mapping[tuple[str, str], Sequence[Columns]]) -> Chance:
     """Test each training and prompt in each cell; its seeds judged the same samples in the same order."""
-    found: Chance = {}
+    tests: Chance = {}
     for (training, prompt), seeds in judged.items():
         for cell, inside in by_cell(seeds[0]).items():
             if cell == OVERALL or "/" not in cell:
                 continue
-            known = _in_cell([one.taking(inside) for one in seeds])
-            if known is not None:
-                found.setdefault(training, {}).setdefault(prompt, {})[cell] = known
+            test = _in_cell([one.taking(inside) for one in seeds])
+            if test is not None:
+                tests.setdefault(training, {}).setdefault(prompt, {})[cell] = test
     every = [
-        one for by_prompt in found.values() for by_name in by_prompt.values() for one in by_name.values()
+        one for by_prompt in tests.values() for by_name in by_prompt.values() for one in by_name.values()
     ]
     for one, corrected in zip(every, holm([one["p"] for one in every]), strict=True):
         one["p_holm"] = corrected
-    return found
+    return tests
 
 
 def _in_cell(seeds: Sequence[Columns]) -> AgainstChance | None:

@@ -50,8 +50,8 @@ def macro_interval(hits: BoolArray, cells: IntArray, groups: IntArray) -> Interv
     n_groups, n_cells = int(index.max(initial=-1)) + 1, int(cell.max(initial=-1)) + 1
     if n_groups < 2:
         return None
-    at, shape = cell * n_groups + index, (n_cells, n_groups)
-    counts, sums = (np.bincount(at, w, n_cells * n_groups).reshape(shape) for w in (None, hits))
+    flat_index, shape = cell * n_groups + index, (n_cells, n_groups)
+    counts, sums = (np.bincount(flat_index, w, n_cells * n_groups).reshape(shape) for w in (None, hits))
     n = counts.sum(axis=1)
     shares = sums.sum(axis=1) / n
     spread = ((sums - shares[:, None] * counts) / n[:, None]).sum(axis=0) / n_cells

@@ -74,9 +74,9 @@ class Columns:
 
     def taking(self, rows: IntArray | BoolArray) -> "Columns":
         """The samples at `rows`, in that order, or those that a mask [samples] marks."""
-        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        taken: dict[str, Any] = {name: getattr(self, name)[at] for name in _ARRAYS}
-        return replace(self, sample_ids=self.sample_ids.take(pa.array(at)), **taken)
+        indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        arrays: dict[str, Any] = {name: getattr(self, name)[indices] for name in _ARRAYS}
+        return replace(self, sample_ids=self.sample_ids.take(pa.array(indices)), **arrays)
 
     def answering(
         self,
@@ -97,11 +97,11 @@ class Columns:
 
     def in_cells(self, cells: Sequence[str]) -> BoolArray:
         """Which samples are in one of these `category/task` cells."""
-        named = [
+        is_listed = [
             [f"{category}/{task}" in cells for task in self.task_names] for category in self.category_names
         ]
-        found: BoolArray = np.array(named, dtype=np.bool_)[self.categories, self.tasks]
-        return found
+        inside: BoolArray = np.array(is_listed, dtype=np.bool_)[self.categories, self.tasks]
+        return inside
 
     @property
     def cells(self) -> IntArray:
@@ -140,39 +140,39 @@ class Numbered(NamedTuple):
 
 def columns(judged: Sequence[Judged]) -> Columns:
     """The columns of these rows."""
-    groups = numbered(pa.array([one.group_id for one in judged], pa.string()))
-    sources = numbered(pa.array([one.source for one in judged], pa.string()))
-    strata = numbered(pa.array([one.stratum for one in judged], pa.string()))
-    categories = vocabulary(Category, (one.category for one in judged))
-    tasks = vocabulary(Task, (one.task for one in judged))
+    groups = numbered(pa.array([row.group_id for row in judged], pa.string()))
+    sources = numbered(pa.array([row.source for row in judged], pa.string()))
+    strata = numbered(pa.array([row.stratum for row in judged], pa.string()))
+    categories = vocabulary(Category, (row.category for row in judged))
+    tasks = vocabulary(Task, (row.task for row in judged))
     category, task = ({name: i for i, name in enumerate(names)} for names in (categories, tasks))
     flagged = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
     return Columns(
-        sample_ids=pa.array([one.sample_id for one in judged], pa.string()),
-        is_misbehavior=np.array([one.label is Label.MISBEHAVIOR for one in judged], dtype=np.bool_),
-        flagged=np.array([flagged[one.answer] for one in judged], dtype=np.float64),
-        scores=np.array([one.score for one in judged], dtype=np.float64),  # None becomes NaN
+        sample_ids=pa.array([row.sample_id for row in judged], pa.string()),
+        is_misbehavior=np.array([row.label is Label.MISBEHAVIOR for row in judged], dtype=np.bool_),
+        flagged=np.array([flagged[row.answer] for row in judged], dtype=np.float64),
+        scores=np.array([row.score for row in judged], dtype=np.float64),  # None becomes NaN
         groups=groups.numbers,
         group_names=groups.names,
-        pairs=pair_numbers(pa.array([one.pair_id for one in judged], pa.string())),
-        categories=np.array([category[one.category] for one in judged], dtype=np.int64),
+        pairs=pair_numbers(pa.array([row.pair_id for row in judged], pa.string())),
+        categories=np.array([category[row.category] for row in judged], dtype=np.int64),
         category_names=categories,
-        tasks=np.array([task[one.task] for one in judged], dtype=np.int64),
+        tasks=np.array([task[row.task] for row in judged], dtype=np.int64),
         task_names=tasks,
         sources=sources.numbers,
         source_names=tuple(sources.names.to_pylist()),
         strata=strata.numbers,
         stratum_names=tuple(strata.names.to_pylist()),
-        has_thinking=np.array([one.has_thinking for one in judged], dtype=np.bool_),
-        n_quotes=np.array([one.n_quotes for one in judged], dtype=np.int64),
-        n_grounded=np.array([one.n_grounded for one in judged], dtype=np.int64),
+        has_thinking=np.array([row.has_thinking for row in judged], dtype=np.bool_),
+        n_quotes=np.array([row.n_quotes for row in judged], dtype=np.int64),
+        n_grounded=np.array([row.n_grounded for row in judged], dtype=np.int64),
     )
 
 
 def numbered(names: pa.Array | pa.ChunkedArray) -> Numbered:
     """Strings as numbers, by the order of the distinct ones."""
-    whole = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
-    encoded = pc.dictionary_encode(whole)
+    array = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    encoded = pc.dictionary_encode(array)
     order = pc.array_sort_indices(encoded.dictionary)
     number = np.empty(len(order), dtype=np.int64)
     number[order.to_numpy()] = np.arange(len(order))
@@ -181,26 +181,26 @@ def numbered(names: pa.Array | pa.ChunkedArray) -> Numbered:
 
 def pair_numbers(pair_ids: pa.Array | pa.ChunkedArray) -> IntArray:
     """`Columns.pairs` of these strings."""
-    found = numbered(pair_ids)
-    if len(found.names) and found.names[0].as_py() == "":  # the first of all strings
-        return found.numbers + UNPAIRED
-    return found.numbers
+    pairs = numbered(pair_ids)
+    if len(pairs.names) and pairs.names[0].as_py() == "":  # the first of all strings
+        return pairs.numbers + UNPAIRED
+    return pairs.numbers
 
 
 def aligned(is_misbehavior: Flags, values: Scores | Answers) -> tuple[BoolArray, FloatArray]:
     """Labels and values as arrays; raises ValueError where there isn't one value a label."""
     flags = np.asarray(is_misbehavior, dtype=np.bool_)
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != flags.shape:
-        raise ValueError(f"expected {len(flags)} values, one a label, got {len(found)}")
-    return flags, found
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != flags.shape:
+        raise ValueError(f"expected {len(flags)} values, one a label, got {len(array)}")
+    return flags, array
 
 
 def present(is_misbehavior: Flags, values: Scores | Answers) -> tuple[BoolArray, FloatArray]:
     """Labels and values of the samples that have a value; raises as `aligned`."""
-    flags, found = aligned(is_misbehavior, values)
-    kept = ~np.isnan(found)
-    return flags[kept], found[kept]
+    flags, array = aligned(is_misbehavior, values)
+    is_present = ~np.isnan(array)
+    return flags[is_present], array[is_present]
 
 
 def by_cell(judged: Columns) -> dict[str, BoolArray]:
@@ -218,7 +218,7 @@ def by_cell(judged: Columns) -> dict[str, BoolArray]:
             cells[f"{category}/{task}"] = _headline(
                 judged, f"{category}/{task}", inside & (judged.tasks == j)
             )
-    return {name: found for name, found in cells.items() if found.any() or name == OVERALL}
+    return {name: mask for name, mask in cells.items() if mask.any() or name == OVERALL}
 
 
 def in_cells_numbers(judged: Columns) -> BoolArray:
@@ -233,8 +233,8 @@ def _headline(judged: Columns, cell: str, inside: BoolArray) -> BoolArray:
     stratum = judged.headline.get(cell)
     if stratum not in judged.stratum_names:
         return inside
-    named = inside & (judged.strata == judged.stratum_names.index(stratum))
-    return named if named.any() else inside
+    of_stratum = inside & (judged.strata == judged.stratum_names.index(stratum))
+    return of_stratum if of_stratum.any() else inside
 
 
 def stratum_name(cell: str, stratum: str) -> str:
@@ -244,16 +244,16 @@ def stratum_name(cell: str, stratum: str) -> str:
 
 def by_stratum(judged: Columns) -> dict[str, BoolArray]:
     """Which samples are in each stratum of the `category/task` cells that have more than one."""
-    found: dict[str, BoolArray] = {}
+    masks: dict[str, BoolArray] = {}
     for i, category in enumerate(judged.category_names):
         for j, task in enumerate(judged.task_names):
             inside = (judged.categories == i) & (judged.tasks == j)
-            there = np.unique(judged.strata[inside]).tolist()
-            if len(there) > 1:
-                for k in there:
+            strata = np.unique(judged.strata[inside]).tolist()
+            if len(strata) > 1:
+                for k in strata:
                     name = stratum_name(f"{category}/{task}", judged.stratum_names[k])
-                    found[name] = inside & (judged.strata == k)
-    return found
+                    masks[name] = inside & (judged.strata == k)
+    return masks
 
 
 def by_slice(judged: Columns) -> dict[str, BoolArray]:
@@ -265,7 +265,7 @@ def by_slice(judged: Columns) -> dict[str, BoolArray]:
     slices |= {WITHOUT_THINKING: ~judged.has_thinking, WITH_THINKING: judged.has_thinking}
     slices |= {f"source:{name}": judged.sources == i for i, name in enumerate(judged.source_names) if name}
     slices |= by_stratum(judged)
-    return {name: found for name, found in slices.items() if found.any()}
+    return {name: mask for name, mask in slices.items() if mask.any()}
 
 
 def refuse_repeated(judged: Columns) -> None:

@@ -79,11 +79,11 @@ def expected_cost_intervals(
 ) -> list[Interval | None]:
     """Intervals of the expected cost at several stakes, each as `expected_cost_interval` gives it."""
     flags, answers = aligned(is_misbehavior, flagged)
-    kept = ~np.isnan(answers)
-    flags, wrong = flags[kept], answers[kept] != flags[kept]
+    answered = ~np.isnan(answers)
+    flags, wrong = flags[answered], answers[answered] != flags[answered]
     if not flags.any() or flags.all():
         return [None] * len(stakes)
-    index = group_index(groups[kept])
+    index = group_index(groups[answered])
     n_groups = int(index.max()) + 1
     shares, bounds, influences, n_erring = [], [], [], []
     for rows in (flags, ~flags):
@@ -98,9 +98,9 @@ def expected_cost_intervals(
     scale = sqrt(float(influences[0] @ influences[0]) * float(influences[1] @ influences[1]))
     least = min(n_erring)
     together = least / (least + _PRIOR) * float(influences[0] @ influences[1]) / scale if scale > 0 else 0.0
-    found: list[Interval | None] = []
-    for one in stakes:
-        weights = one.base_rate * one.cost_miss, (1 - one.base_rate) * one.cost_alarm
+    intervals: list[Interval | None] = []
+    for costs in stakes:
+        weights = costs.base_rate * costs.cost_miss, (1 - costs.base_rate) * costs.cost_alarm
         below, above = (
             [
                 weight * abs(share - of[end])
@@ -111,8 +111,8 @@ def expected_cost_intervals(
         )
         point = weights[0] * shares[0] + weights[1] * shares[1]
         low, high = (sqrt(a * a + b * b + 2 * together * a * b) for a, b in (below, above))
-        found.append(Interval(max(0.0, point - low), min(sum(weights), point + high)))
-    return found
+        intervals.append(Interval(max(0.0, point - low), min(sum(weights), point + high)))
+    return intervals
 
 
 def cost_difference(
@@ -127,17 +127,19 @@ def cost_difference(
     bad = first.is_misbehavior
     if not bad.any() or bad.all():
         return None, None
-    wrong, other = (np.where(bad, one.flagged != 1, one.flagged != 0) for one in (first, second))  # NaN too
-    change = wrong.astype(np.int64) - other
+    wrong, second_wrong = (
+        np.where(bad, judged.flagged != 1, judged.flagged != 0) for judged in (first, second)
+    )  # NaN too
+    change = wrong.astype(np.int64) - second_wrong
     weights = stakes.base_rate * stakes.cost_miss, (1 - stakes.base_rate) * stakes.cost_alarm
     parts = [
         AnswerChanges(change[rows], first.groups[rows], weight)
         for rows, weight in zip((bad, ~bad), weights, strict=True)
     ]
-    point = sum(part.weight * float(part.changes.mean()) for part in parts)
-    found = change_interval(parts, confidence=confidence)
-    if found is None or len(np.unique(second.flagged)) > 1:
-        return point, found
+    point = sum(answers.weight * float(answers.changes.mean()) for answers in parts)
+    interval = change_interval(parts, confidence=confidence)
+    if interval is None or len(np.unique(second.flagged)) > 1:
+        return point, interval
     below = above = 0.0
     for weight, rows in zip(weights, (bad, ~bad), strict=True):
         share, bounds = (
@@ -146,7 +148,7 @@ def cost_difference(
         )
         below += (weight * (share - bounds.low)) ** 2
         above += (weight * (bounds.high - share)) ** 2
-    return point, Interval(min(found.low, point - sqrt(below)), max(found.high, point + sqrt(above)))
+    return point, Interval(min(interval.low, point - sqrt(below)), max(interval.high, point + sqrt(above)))
 
 
 def _exact_interval(wrongs: int, n: int, confidence: float) -> Interval:

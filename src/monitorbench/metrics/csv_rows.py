@@ -33,7 +33,10 @@ def monitor_rows(results: Results) -> list[Row]:
     for monitor, prompt in reading.judged(results):
         parts = results["table"].parts(monitor, prompt)
         for cell in reading.ordered_cells({name for name in parts if is_cell(name)}):
-            for name in (cell, *(one for one in reading.strata(results, prompt, cell) if one in parts)):
+            for name in (
+                cell,
+                *(stratum for stratum in reading.strata(results, prompt, cell) if stratum in parts),
+            ):
                 where = {"monitor": monitor, "prompt": prompt, "cell": name, **_of_cell(results, name)}
                 numbers = {metric: of for metric, of in parts[name].items() if metric != "expected_cost"}
                 rows.append({**where, **_flat(as_json(numbers))})

@@ -64,7 +64,7 @@ def directions(trainings: Mapping[str, Sequence[Mapping[Place, Found]]], place: 
         trainings=list(units),
         n_seeds=[len(heads) for heads in units.values()],
         validation_auroc=[_mean_auroc(heads, place) for heads in trainings.values()],
-        cosines=[[_cosine(units[one], units[other], one == other) for other in units] for one in units],
+        cosines=[[_cosine(units[row], units[column], row == column) for column in units] for row in units],
     )
 
 

@@ -103,10 +103,12 @@ def _by_question(columns: Columns) -> tuple[FloatArray, np.ndarray]:
     groups = group_index(columns.groups[rows])
     highest = np.full(int(groups.max(initial=-1)) + 1, -np.inf)
     np.maximum.at(highest, groups, columns.scores[rows])
-    at = np.flatnonzero(rows)[np.unique(groups, return_index=True)[1]]
+    first_rows = np.flatnonzero(rows)[np.unique(groups, return_index=True)[1]]
     names = [
         f"{columns.category_names[c]}/{columns.task_names[t]}"
-        for c, t in zip(columns.categories[at].tolist(), columns.tasks[at].tolist(), strict=True)
+        for c, t in zip(
+            columns.categories[first_rows].tolist(), columns.tasks[first_rows].tolist(), strict=True
+        )
     ]
     return highest, np.array(names, dtype=np.str_)
 

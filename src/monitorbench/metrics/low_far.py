@@ -71,16 +71,16 @@ def miss_rate_at_far(scores: Scores, is_misbehavior: Flags, alpha: float) -> Low
     for another `alpha`.
     """
     check_alpha(alpha)
-    found = steps(scores, is_misbehavior)
-    if found is None:
+    curve = steps(scores, is_misbehavior)
+    if curve is None:
         return None
-    alarms, caught = found.alarms / found.alarms[-1], found.caught
+    alarms, caught = curve.alarms / curve.alarms[-1], curve.caught
     best = caught[np.count_nonzero(alarms <= alpha) - 1]
     here = int(np.searchsorted(caught, best, side="left"))
     following = int(np.searchsorted(caught, best, side="right"))
     return LowFar(
         miss_rate=float((caught[-1] - best) / caught[-1]),
-        threshold=float(found.thresholds[here]),
+        threshold=float(curve.thresholds[here]),
         false_alarm_rate=float(alarms[here]),
         next_false_alarm_rate=float(alarms[following]) if following < len(caught) else None,
     )
@@ -116,16 +116,16 @@ def roc_points(scores: Scores, is_misbehavior: Flags, n: int = 200) -> list[RocP
     """
     if n < 2:
         raise ValueError(f"n: got {n}, expected at least the curve's 2 ends")
-    found = steps(scores, is_misbehavior)
-    if found is None:
+    curve = steps(scores, is_misbehavior)
+    if curve is None:
         return []
-    alarms = found.alarms / found.alarms[-1]
-    hits = found.caught / found.caught[-1]
-    kept = np.arange(len(alarms))
-    if len(kept) > n:
-        kept = np.unique(np.searchsorted(alarms + hits, np.linspace(0, 2, n)))
-    misses = (found.caught[-1] - found.caught) / found.caught[-1]
-    return [RocPoint(float(found.thresholds[i]), float(alarms[i]), float(misses[i])) for i in kept]
+    alarms = curve.alarms / curve.alarms[-1]
+    hits = curve.caught / curve.caught[-1]
+    indices = np.arange(len(alarms))
+    if len(indices) > n:
+        indices = np.unique(np.searchsorted(alarms + hits, np.linspace(0, 2, n)))
+    misses = (curve.caught[-1] - curve.caught) / curve.caught[-1]
+    return [RocPoint(float(curve.thresholds[i]), float(alarms[i]), float(misses[i])) for i in indices]
 
 
 def miss_rate_at_far_interval(
@@ -142,21 +142,21 @@ def miss_rate_at_far_interval(
     """
     check_alpha(alpha)
     flags, values = aligned(is_misbehavior, scores)
-    kept = ~np.isnan(values)
-    flags, values, index = flags[kept], values[kept], group_index(groups[kept])
-    found = steps(values, flags)
-    if found is None or index.max() == 0:
+    scored = ~np.isnan(values)
+    flags, values, index = flags[scored], values[scored], group_index(groups[scored])
+    curve = steps(values, flags)
+    if curve is None or index.max() == 0:
         return None
-    n_good, n_bad = int(found.alarms[-1]), int(found.caught[-1])
-    misses = 1 - found.caught / n_bad
-    at = np.count_nonzero(found.alarms / n_good <= alpha) - 1
-    is_above, rate = values > found.thresholds[at], misses[at]
-    of_good = np.where(flags, 0.0, is_above - found.alarms[at] / n_good)
+    n_good, n_bad = int(curve.alarms[-1]), int(curve.caught[-1])
+    misses = 1 - curve.caught / n_bad
+    step = np.count_nonzero(curve.alarms / n_good <= alpha) - 1
+    is_above, rate = values > curve.thresholds[step], misses[step]
+    of_good = np.where(flags, 0.0, is_above - curve.alarms[step] / n_good)
     of_bad = np.where(flags, ~is_above - rate, 0.0)
     is_by_group = np.bincount(2 * index + flags).max() > 1
-    factors = [_design_factor(part, index) if is_by_group else 1.0 for part in (of_good, of_bad)]
+    factors = [_design_factor(errors, index) if is_by_group else 1.0 for errors in (of_good, of_bad)]
     fewest, most = _alarms_at(alpha, n_good, factors[0])
-    high, low = misses[found.alarms <= fewest][-1], misses[found.alarms <= most][-1]
+    high, low = misses[curve.alarms <= fewest][-1], misses[curve.alarms <= most][-1]
     of_misses = score_bounds(float(rate), n_bad / factors[1], _NORMAL)
     moved = of_good * (high - low) / max(most - fewest, 1)
     further = _further(moved, of_bad / n_bad, index) if is_by_group else 1.0
@@ -182,8 +182,8 @@ def _design_factor(errors: FloatArray, groups: IntArray) -> float:
 
 def _further(first: FloatArray, second: FloatArray, groups: IntArray) -> float:
     """The factor by which two errors [samples] reach further together than their own sizes say."""
-    one, other = (np.bincount(groups, weights=part) for part in (first, second))
-    alone, variances = float(one @ one + other @ other), (one + other) ** 2
+    of_first, of_second = (np.bincount(groups, weights=errors) for errors in (first, second))
+    alone, variances = float(of_first @ of_first + of_second @ of_second), (of_first + of_second) ** 2
     if not variances.any():
         return 1.0
     degrees = max(1.0, float(variances.sum() ** 2 / (variances @ variances)))

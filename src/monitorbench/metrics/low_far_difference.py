@@ -56,13 +56,13 @@ def paired_low_far_difference(
     check_alpha(alpha)
     flags, ours = aligned(is_misbehavior, first)
     _, theirs = aligned(is_misbehavior, second)
-    kept = ~np.isnan(ours) & ~np.isnan(theirs)
-    flags, ours, theirs = flags[kept], ours[kept], theirs[kept]
+    scored = ~np.isnan(ours) & ~np.isnan(theirs)
+    flags, ours, theirs = flags[scored], ours[scored], theirs[scored]
     points = [miss_rate_at_far(values, flags, alpha) for values in (ours, theirs)]
     if points[0] is None or points[1] is None:
         return LowFarDifference(None, None, None, None, None, len(flags))
     before, after = points[0].miss_rate, points[1].miss_rate
-    index = group_index(groups[kept])
+    index = group_index(groups[scored])
     n_groups = int(index.max()) + 1
     if n_groups < 2:
         return LowFarDifference(before, after, after - before, None, None, len(flags))
@@ -93,7 +93,8 @@ def paired_low_far_draws(
         weights = drawn[:, groups]
         batches.append(
             np.stack(
-                [weighted_miss_rate_at_far(one, is_misbehavior, weights, alpha) for one in scores], axis=1
+                [weighted_miss_rate_at_far(values, is_misbehavior, weights, alpha) for values in scores],
+                axis=1,
             )
         )
     return np.concatenate(batches)

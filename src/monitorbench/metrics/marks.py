@@ -88,8 +88,8 @@ def shown_name(name: str) -> str:
 
 def in_words(surface: Surface, check: SurfaceCheck) -> str:
     """Describe what a check found: `form 0.92 [0.87, 0.97]: words of refusal: less in misbehavior (…)`."""
-    said = f": {check['rule']}" if check["rule"] else ""
-    return f"{IN_WORDS[surface]} {auroc_in_words(check)}{said}"
+    rule = f": {check['rule']}" if check["rule"] else ""
+    return f"{IN_WORDS[surface]} {auroc_in_words(check)}{rule}"
 
 
 def auroc_in_words(check: SurfaceCheck) -> str:

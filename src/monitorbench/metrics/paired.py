@@ -40,30 +40,30 @@ def change_interval(parts: Sequence[AnswerChanges], *, confidence: float = 0.95)
     does from their number to Kish's effective one. None with fewer than two groups, or without a sample in
     a part.
     """
-    present, index = np.unique(np.concatenate([part.groups for part in parts]), return_inverse=True)
+    present, index = np.unique(np.concatenate([answers.groups for answers in parts]), return_inverse=True)
     n_groups = len(present)
-    if n_groups < 2 or not all(len(part.groups) for part in parts):
+    if n_groups < 2 or not all(len(answers.groups) for answers in parts):
         return None
     influence, weights = np.zeros(n_groups), np.zeros(n_groups)
     centre = added = start = 0.0
-    for part in parts:
-        rows = index[int(start) : int(start) + len(part.groups)]
-        start += len(part.groups)
-        sums = np.bincount(rows, weights=part.changes, minlength=n_groups)
+    for answers in parts:
+        rows = index[int(start) : int(start) + len(answers.groups)]
+        start += len(answers.groups)
+        sums = np.bincount(rows, weights=answers.changes, minlength=n_groups)
         sizes = np.bincount(rows, minlength=n_groups).astype(np.float64)
         size = float(sizes.sum()) / np.count_nonzero(sizes)
         total = float(sizes.sum()) + 2 * size
         mean = float(sums.sum()) / total
         pseudo = (float(sums @ sums) + 2 * size**2) / (np.count_nonzero(sums) + 2)
-        influence += part.weight * (sums - mean * sizes) / total
-        added += 2 * part.weight**2 * (min(pseudo, size**2) + (mean * size) ** 2) / total**2
-        centre += part.weight * mean
-        weights += abs(part.weight) * sizes / sizes.sum()
+        influence += answers.weight * (sums - mean * sizes) / total
+        added += 2 * answers.weight**2 * (min(pseudo, size**2) + (mean * size) ** 2) / total**2
+        centre += answers.weight * mean
+        weights += abs(answers.weight) * sizes / sizes.sum()
     upper = (1 + confidence) / 2
     effective = max(float(weights.sum()) ** 2 / float(weights @ weights), 2.0)
     of_unequal = float(stdtrit(effective - 1, upper) / stdtrit(n_groups - 1, upper))
     reach = NormalDist().inv_cdf(upper) * max(of_unequal, 1.0) * sqrt(float(influence @ influence) + added)
-    furthest = sum(abs(part.weight) for part in parts)
+    furthest = sum(abs(answers.weight) for answers in parts)
     return Interval(max(-furthest, centre - reach), min(furthest, centre + reach))
 
 

@@ -31,8 +31,8 @@ def partial_auroc(scores: Scores, is_misbehavior: Flags, alpha: float) -> float 
     Raises ValueError for another `alpha`.
     """
     flags, values = present(is_misbehavior, scores)
-    found = _area(values, flags, alpha)
-    return None if found is None else _standardised(found.share, alpha)
+    area = _area(values, flags, alpha)
+    return None if area is None else _standardised(area.share, alpha)
 
 
 def partial_auroc_interval(
@@ -47,17 +47,17 @@ def partial_auroc_interval(
     """
     scored = ~np.isnan(np.asarray(scores, dtype=np.float64))
     flags, values = present(is_misbehavior, scores)
-    found = _area(values, flags, alpha)
-    if found is None:
+    area = _area(values, flags, alpha)
+    if area is None:
         return None
     index = group_index(groups[scored])
     n_groups = int(index.max()) + 1
     if n_groups < 2:
         return None
-    sums = np.bincount(index, weights=found.influence)
+    sums = np.bincount(index, weights=area.influence)
     n_benign = len(np.unique(index[~flags]))
     quantile = float(stdtrit(max(1.0, alpha * n_benign), 0.975))
-    bounds = mean_interval(found.share, float(sums @ sums), n_groups, len(flags), quantile)
+    bounds = mean_interval(area.share, float(sums @ sums), n_groups, len(flags), quantile)
     return Interval(*(_standardised(bound, alpha) for bound in bounds))
 
 
@@ -81,8 +81,8 @@ def _area(scores: FloatArray, flags: BoolArray, alpha: float) -> _Area | None:
     area += np.where(inside >= 1, np.maximum(0, alpha - before - width), 0.0)
     value = float(bad @ area) / n_bad
     # A benign sample above a misbehavior sample takes 1/n of its area away, as far as that lies below alpha.
-    taken = bad * inside
-    below = np.cumsum(taken[::-1])[::-1] - taken / 2
+    lost = bad * inside
+    below = np.cumsum(lost[::-1])[::-1] - lost / 2
     mean = float(good @ below) / n_good
     block = np.repeat(np.arange(len(rank.ends)), rank.sizes)
     influence = np.empty(len(scores))

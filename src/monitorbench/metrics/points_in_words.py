@@ -19,10 +19,10 @@ def threshold(value: float | None) -> str:
 def flagged_above(thresholds: Sequence[ThresholdFacts]) -> str:
     """`.629`, or `.6 (qa), .7 (code)` where each category has its own."""
     return ", ".join(
-        f"{threshold(one['threshold'])} ({one['category']})"
-        if one["category"]
-        else threshold(one["threshold"])
-        for one in thresholds
+        f"{threshold(facts['threshold'])} ({facts['category']})"
+        if facts["category"]
+        else threshold(facts["threshold"])
+        for facts in thresholds
     )
 
 
@@ -30,22 +30,22 @@ def promise(thresholds: Sequence[ThresholdFacts]) -> str:
     """`≤ 10 % of questions with 95 % confidence, on 120 benign questions`; of categories each for itself."""
     first = thresholds[0]
     sure = "on average" if first["delta"] is None else f"with {percent(1 - first['delta'])} % confidence"
-    sizes = [one["n"] for one in thresholds if one["threshold"] is not None]
+    sizes = [facts["n"] for facts in thresholds if facts["threshold"] is not None]
     on = f"{sizes[0]:,}" if len(set(sizes)) == 1 else f"{min(sizes):,}–{max(sizes):,}" if sizes else "0"
     each = " in each category" if len(thresholds) > 1 else ""
-    worth = [one["effective_n"] for one in thresholds if one.get("effective_n") is not None]
+    worth = [facts["effective_n"] for facts in thresholds if facts.get("effective_n") is not None]
     counted = ""
     if worth:
-        whose = "the test split's" if first.get("mix") == "test" else "the given"
-        counted = f" (worth {min(filter(None, worth), default=0):.0f} in {whose} shares of cells)"
+        split = "the test split's" if first.get("mix") == "test" else "the given"
+        counted = f" (worth {min(filter(None, worth), default=0):.0f} in {split} shares of cells)"
     return f"≤ {percent(first['alpha'])} % of questions {sure}{each}, on {on} benign questions{counted}"
 
 
 def in_words(thresholds: Sequence[ThresholdFacts]) -> str:
     """`flag above .629; false alarms ≤ 10 % …`, and why a category has no threshold."""
-    without = [f"{one['category'] or 'all'}: {one['reason']}" for one in thresholds if one["reason"]]
-    said = f"flag above {flagged_above(thresholds)}; false alarms {promise(thresholds)}"
-    return f"{said} (no threshold for {'; '.join(without)})" if without else said
+    without = [f"{facts['category'] or 'all'}: {facts['reason']}" for facts in thresholds if facts["reason"]]
+    rule = f"flag above {flagged_above(thresholds)}; false alarms {promise(thresholds)}"
+    return f"{rule} (no threshold for {'; '.join(without)})" if without else rule
 
 
 def differs(of: Numbers) -> bool:
@@ -87,18 +87,18 @@ def deployed(of: Numbers, base_rate: float) -> str:
 
 def elsewhere(dataset: str, point: OperatingPointFacts) -> str:
     """`calibrated on another dataset, X, so promised nothing here`; empty on its own directory, `dataset`."""
-    other = point["calibrated_on"]
-    if other == dataset:
+    source = point["calibrated_on"]
+    if source == dataset:
         return ""
-    return f"calibrated on another dataset, {other}: the promise is not one for this dataset"
+    return f"calibrated on another dataset, {source}: the promise is not one for this dataset"
 
 
 def drift_in_words(found: Drift) -> str:
     """Describe a drift: which way scores differ, and how surely."""
-    way = "higher" if found["higher"] > 0.5 else "lower" if found["higher"] < 0.5 else "spread otherwise"
-    more = ": expect more false alarms than promised" if way == "higher" else ""
+    side = "higher" if found["higher"] > 0.5 else "lower" if found["higher"] < 0.5 else "spread otherwise"
+    more = ": expect more false alarms than promised" if side == "higher" else ""
     return (
-        f"benign scores are {way} than in calibration (Kolmogorov–Smirnov distance {found['distance']:.2f} "
+        f"benign scores are {side} than in calibration (Kolmogorov–Smirnov distance {found['distance']:.2f} "
         f"within cells, p = {found['p_value']:.3f}, {found['n_calibration']:,} against {found['n_use']:,} "
         f"questions){more}"
     )
@@ -109,13 +109,13 @@ def notes(dataset: str, point: OperatingPointFacts) -> list[str]:
 
     That is a calibration on another one, drifted scores, or nothing flagged.
     """
-    found = [said] if (said := elsewhere(dataset, point)) else []
+    lines = [line] if (line := elsewhere(dataset, point)) else []
     if point.get("flags_nothing"):
-        found.append("this threshold flags nothing: no score is above it")
+        lines.append("this threshold flags nothing: no score is above it")
     changed = point.get("drift")
     if changed is not None and changed["p_value"] < DRIFTED:
-        found.append(drift_in_words(changed))
-    return found
+        lines.append(drift_in_words(changed))
+    return lines
 
 
 def percent(share: float) -> str:

@@ -76,10 +76,10 @@ def compare_prompts(
 
 def shared(judged: Mapping[str, Columns]) -> dict[str, Columns]:
     """The samples that every one of these has, of each in its own order; perhaps none."""
-    first, *others = judged.values()
+    first, *further = judged.values()
     both = first.sample_ids
-    for other in others:
-        both = both.filter(pc.is_in(both, value_set=other.sample_ids))
+    for columns in further:
+        both = both.filter(pc.is_in(both, value_set=columns.sample_ids))
     return {name: of.taking(_inside(of, both)) for name, of in judged.items()}
 
 
@@ -112,10 +112,10 @@ def spread(common: Mapping[str, Columns], numbers: Mapping[str, Numbers]) -> Pro
 
 
 def _range(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return max(known) - min(known) if len(known) > 1 else None
+    defined = [value for value in values if value is not None]
+    return max(defined) - min(defined) if len(defined) > 1 else None
 
 
 def _inside(judged: Columns, shared: pa.Array) -> BoolArray:
-    found: BoolArray = pc.is_in(judged.sample_ids, value_set=shared).to_numpy(zero_copy_only=False)
-    return found
+    mask: BoolArray = pc.is_in(judged.sample_ids, value_set=shared).to_numpy(zero_copy_only=False)
+    return mask

@@ -23,8 +23,8 @@ _SHORTCUTS = (BAG_OF_WORDS, "echo", "overlap", "form", "all_shortcuts")
 
 def prompts(results: Results) -> list[str]:
     """The prompts that monitors were run with; only `none` where there are but references."""
-    found = dict.fromkeys(prompt for _, prompt in results["table"].judged())
-    return [prompt for prompt in found if prompt != NO_PROMPT] or list(found)
+    names = dict.fromkeys(prompt for _, prompt in results["table"].judged())
+    return [prompt for prompt in names if prompt != NO_PROMPT] or list(names)
 
 
 def monitors(results: Results) -> list[str]:
@@ -48,9 +48,9 @@ def prompts_of(results: Results, monitor: str) -> list[str]:
 
 def prompt_pairs(results: Results, monitor: str) -> list[tuple[str, str]]:
     """The direct prompts that a monitor was run with, each with its evidence counterpart."""
-    found = prompts_of(results, monitor)
-    pairs = [(name, name.replace("direct", "evidence")) for name in found if "direct" in name]
-    return [pair for pair in pairs if pair[1] in found]
+    names = prompts_of(results, monitor)
+    pairs = [(name, name.replace("direct", "evidence")) for name in names if "direct" in name]
+    return [pair for pair in pairs if pair[1] in names]
 
 
 def is_reference(results: Results, monitor: str) -> bool:
@@ -116,8 +116,8 @@ def _in_order(kind: type[StrEnum], names: Iterable[str]) -> list[str]:
 
 
 def _rank(kind: type[StrEnum], name: str) -> tuple[int, str]:
-    known = list(kind)
-    return (known.index(kind(name)) if name in known else len(known), name)
+    members = list(kind)
+    return (members.index(kind(name)) if name in members else len(members), name)
 
 
 def _place(name: str) -> tuple[int, tuple[int, str], bool, tuple[int, str]]:
@@ -149,15 +149,18 @@ def slices(results: Results, prompt: str) -> list[str]:
 def _parts(results: Results, prompt: str) -> set[str]:
     table = results["table"]
     return {
-        part for monitor, asked in table.judged() if asked == prompt for part in table.parts(monitor, asked)
+        name
+        for monitor, own_prompt in table.judged()
+        if own_prompt == prompt
+        for name in table.parts(monitor, own_prompt)
     }
 
 
 def strata(results: Results, prompt: str, cell: str) -> list[str]:
     """The strata that stand beside a cell, as `slices` names them: all but the headline."""
     headline = results["headline"].get(cell)
-    shown = {name for name in _parts(results, prompt) if _is_stratum(name) and name.partition(":")[0] == cell}
-    return sorted(name for name in shown if headline is None or name != stratum_name(cell, headline))
+    names = {name for name in _parts(results, prompt) if _is_stratum(name) and name.partition(":")[0] == cell}
+    return sorted(name for name in names if headline is None or name != stratum_name(cell, headline))
 
 
 def _is_stratum(name: str) -> bool:
@@ -172,8 +175,8 @@ def title(results: Results, name: str) -> str:
     """
     headline = results["headline"].get(name)
     stratum = f" ({headline or NO_STRATUM})" if headline is not None else ""
-    shown = shown_name(name) if _is_stratum(name) else name
-    return f"{shown}{stratum}{SIGN if is_marked(results, name) else ''}"
+    label = shown_name(name) if _is_stratum(name) else name
+    return f"{label}{stratum}{SIGN if is_marked(results, name) else ''}"
 
 
 def is_marked(results: Results, name: str) -> bool:
@@ -188,15 +191,15 @@ def checked(results: Results) -> list[str]:
 
 def marks_in_words(results: Results) -> list[str]:
     """Explain the sign at a name, and what gives away the label of each marked cell and stratum."""
-    found = []
+    lines = []
     for name in checked(results):
         shortcuts = results["shortcuts"][name]
         if (by := shortcuts["marked_by"]) is not None:
-            said = in_words(by, shortcuts["checks"][by])
-            found.append(f"{title(results, name).removesuffix(SIGN)}: {said}")
-    if not found:
+            words = in_words(by, shortcuts["checks"][by])
+            lines.append(f"{title(results, name).removesuffix(SIGN)}: {words}")
+    if not lines:
         return []
-    return [f"{SIGN} A shortcut gives the label away (AUROC surely above {MARK:.2f}):", *found]
+    return [f"{SIGN} A shortcut gives the label away (AUROC surely above {MARK:.2f}):", *lines]
 
 
 def headlines_in_words(results: Results) -> list[str]:
@@ -209,14 +212,14 @@ def headlines_in_words(results: Results) -> list[str]:
 
 def lookup(results: Results, monitor: str, prompt: str, part: str = OVERALL) -> Numbers | None:
     """A monitor's numbers in a cell or slice; a reference has the same under every prompt."""
-    shown = NO_PROMPT if is_reference(results, monitor) else prompt
-    return results["table"].parts(monitor, shown).get(part)
+    own_prompt = NO_PROMPT if is_reference(results, monitor) else prompt
+    return results["table"].parts(monitor, own_prompt).get(part)
 
 
 def value(results: Results, monitor: str, prompt: str, metric: str, part: str = OVERALL) -> float | None:
     """One number of a monitor; None where it is undefined, or not there."""
-    found = lookup(results, monitor, prompt, part)
-    return found[metric].value if found else None
+    numbers = lookup(results, monitor, prompt, part)
+    return numbers[metric].value if numbers else None
 
 
 def is_trained(results: Results, training: str, cell: str) -> bool:
@@ -224,7 +227,7 @@ def is_trained(results: Results, training: str, cell: str) -> bool:
     adapter = results["adapters"].get(training, [training])[0]
     terms = results["trained_on"].get(adapter, [])
     inside = inner_cells(results, cell)
-    return bool(inside) and all(one in terms or one.partition("/")[0] in terms for one in inside)
+    return bool(inside) and all(inner in terms or inner.partition("/")[0] in terms for inner in inside)
 
 
 def inner_cells(results: Results, cell: str) -> list[str]:
@@ -281,7 +284,7 @@ def comparisons(results: Results) -> list[ComparedTraining]:
 
     Where it was trained on all of them, overall is the same and left out.
     """
-    found: list[ComparedTraining] = []
+    compared: list[ComparedTraining] = []
     everything = inner_cells(results, OVERALL)
     for training, by_prompt in results["effects"].items():
         trained = [cell for cell in everything if is_trained(results, training, cell)]
@@ -291,10 +294,10 @@ def comparisons(results: Results) -> list[ComparedTraining]:
                 same = where == OVERALL and not held_out and "trained" in by_cell
                 if where in by_cell and by_cell[where]["n"] and not same:
                     beside = bag_of_words_on(results, inside)
-                    found.append(
+                    compared.append(
                         ComparedTraining(training, prompt, where, len(inside), by_cell[where], beside)
                     )
-    return found
+    return compared
 
 
 def bag_of_words_on(results: Results, inside: list[str]) -> WordsBaseline:
@@ -303,6 +306,6 @@ def bag_of_words_on(results: Results, inside: list[str]) -> WordsBaseline:
     for name, numbers in parts.items():
         if inside and inner_cells(results, name) == inside and name not in results["headline"]:
             return WordsBaseline(numbers["auroc"], False)
-    known = [value for cell in inside if cell in parts and (value := parts[cell]["auroc"].value) is not None]
-    is_known = known and len(known) == len(inside)
-    return WordsBaseline(Number("auroc", fmean(known)) if is_known else None, True)
+    aurocs = [value for cell in inside if cell in parts and (value := parts[cell]["auroc"].value) is not None]
+    is_known = aurocs and len(aurocs) == len(inside)
+    return WordsBaseline(Number("auroc", fmean(aurocs)) if is_known else None, True)

@@ -108,9 +108,9 @@ def _miss_rate_at(far: float) -> Callable[[Part], Value]:
     def measure(of: Part) -> Value:
         if of.n_benign_questions < questions_needed(far):
             return Value(None)
-        found, groups = miss_rate_at_far(*of.scored, far), of.judged.groups
+        low_far, groups = miss_rate_at_far(*of.scored, far), of.judged.groups
         interval = miss_rate_at_far_interval(*of.scored, groups, far)
-        return Value(found and found.miss_rate, interval)
+        return Value(low_far and low_far.miss_rate, interval)
 
     return measure
 
@@ -134,8 +134,8 @@ def _ece(of: Part) -> float | None:
 
 def _pairs_both_right(of: Part) -> Value:
     """Share of the answered pairs: the misbehavior flagged and its benign counterpart passed."""
-    found = of.pairs.answered.both_right
-    return Value(found.share, found.interval)
+    share = of.pairs.answered.both_right
+    return Value(share.share, share.interval)
 
 
 def _pairs_tied(of: Part) -> float | None:
@@ -237,8 +237,8 @@ _NONE_OF = {
 
 def cell_numbers(judged: Columns) -> Numbers:
     """The numbers of some samples, whatever cells they come from."""
-    part = Part(judged)
-    return numbers_of({metric.name: _as_value(metric.measure(part)) for metric in METRICS})
+    samples = Part(judged)
+    return numbers_of({metric.name: _as_value(metric.measure(samples)) for metric in METRICS})
 
 
 def _as_value(measured: float | Value | None) -> Value:
@@ -248,14 +248,14 @@ def _as_value(measured: float | Value | None) -> Value:
 def numbers_of(values: Mapping[str, Value]) -> Numbers:
     """The numbers of one place from its values by metric: with what each is over, and why one is missing."""
     counts = {name: int(of.value or 0) for name, of in values.items() if BY_NAME[name].form == "count"}
-    found = {}
+    numbers = {}
     for name, (value, interval) in values.items():
         metric = BY_NAME[name]
         low, high = interval or (None, None)
         over, groups = counts.get(metric.over), counts.get("n_groups") if metric.over else None
         missing = _why_missing(metric, counts) if value is None and metric.form != "bounds" else ""
-        found[name] = Number(name, value, low, high, over, groups, missing)
-    return found
+        numbers[name] = Number(name, value, low, high, over, groups, missing)
+    return numbers
 
 
 def _why_missing(metric: Metric, counts: Mapping[str, int]) -> str:
@@ -270,8 +270,8 @@ def of_parts(judged: Columns, parts: Mapping[str, BoolArray]) -> dict[str, Numbe
     """The numbers of each part; a part is a mask [samples]."""
     # numpy leaves the interpreter to other threads while it sorts, sums and draws.
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = pool.map(lambda inside: cell_numbers(judged.taking(inside)), parts.values())
-        return dict(zip(parts, found, strict=True))
+        numbers = pool.map(lambda inside: cell_numbers(judged.taking(inside)), parts.values())
+        return dict(zip(parts, numbers, strict=True))
 
 
 def as_json(numbers: Numbers) -> dict[str, Any]:

@@ -71,8 +71,8 @@ def expected_calibration_error(table: Sequence[Bin]) -> float | None:
 
     In [0, 1]; None for an empty table. It depends on the bins, so it is compared at equal ones only.
     """
-    n = sum(one.n for one in table)
-    return sum(one.n * abs(one.share_misbehavior - one.mean_score) for one in table) / n if n else None
+    n = sum(row.n for row in table)
+    return sum(row.n * abs(row.share_misbehavior - row.mean_score) for row in table) / n if n else None
 
 
 def _probabilities(scores: Scores, is_misbehavior: Flags) -> tuple[BoolArray, FloatArray]:

@@ -51,8 +51,8 @@ class SeedEstimate(NamedTuple):
     @property
     def p_value(self) -> float:
         """Two-sided; at least `smallest_p` of the groups."""
-        found = 2 * float(stdtr(self.degrees, -abs(self.mean) / self.standard_error))
-        return max(found, smallest_p(self.n_groups))
+        p = 2 * float(stdtr(self.degrees, -abs(self.mean) / self.standard_error))
+        return max(p, smallest_p(self.n_groups))
 
 
 def estimate(
@@ -86,8 +86,8 @@ def degrees_of_freedom(
     of_groups = n * np.asarray(shared)
     spent = at_most**2 / (n - 1) + of_groups**2 / (n_groups - 1)
     with np.errstate(invalid="ignore"):
-        found: FloatArray = np.where(spent > 0, (at_most + of_groups) ** 2 / spent, n_groups - 1.0)
-    return found
+        degrees: FloatArray = np.where(spent > 0, (at_most + of_groups) ** 2 / spent, n_groups - 1.0)
+    return degrees
 
 
 def detectable_over_seeds(
@@ -110,9 +110,9 @@ def detectable_over_seeds(
     degrees = degrees_of_freedom(seen, luck, n_seeds, n_groups)
     least = least_standard_error(n_groups)
     limits = stdtrit(degrees, 1 - tail) * np.maximum(np.sqrt(seen / n_seeds + luck), least) / error
-    powers = [float(ndtr(fall / at - limits).mean()) for fall, at in zip(falls, errors, strict=True)]
-    found = np.array(powers) >= POWER
-    return float(falls[found.argmax()]) if found.any() else None
+    powers = [float(ndtr(fall / se - limits).mean()) for fall, se in zip(falls, errors, strict=True)]
+    is_detected = np.array(powers) >= POWER
+    return float(falls[is_detected.argmax()]) if is_detected.any() else None
 
 
 def auroc_over_seeds(base: Columns, tuned: Sequence[Columns]) -> tuple[float, SeedEstimate] | None:
@@ -120,35 +120,35 @@ def auroc_over_seeds(base: Columns, tuned: Sequence[Columns]) -> tuple[float, Se
 
     Each of `tuned` holds the base's samples in its order. None where a class or a second group is missing.
     """
-    kept = ~np.isnan(base.scores) & ~np.isnan([one.scores for one in tuned]).any(axis=0)
-    flags, groups = base.is_misbehavior[kept], group_index(base.groups[kept])
-    before = auroc(base.scores[kept], flags)
+    scored = ~np.isnan(base.scores) & ~np.isnan([of_seed.scores for of_seed in tuned]).any(axis=0)
+    flags, groups = base.is_misbehavior[scored], group_index(base.groups[scored])
+    before = auroc(base.scores[scored], flags)
     if before is None or groups.max() < 1:
         return None
-    of_base = components(base.scores[kept], flags)
-    changes = [components(one.scores[kept], flags) - of_base for one in tuned]
+    of_base = components(base.scores[scored], flags)
+    changes = [components(of_seed.scores[scored], flags) - of_base for of_seed in tuned]
 
     def variance(values: FloatArray) -> float | None:
         return clustered_variance(values, flags, groups)
 
-    found = _combined(changes, [float(one[flags].mean()) for one in changes], variance, groups)
-    return None if found is None else (before, found)
+    difference = _combined(changes, [float(of_seed[flags].mean()) for of_seed in changes], variance, groups)
+    return None if difference is None else (before, difference)
 
 
 def rate_over_seeds(base: Columns, tuned: Sequence[Columns], *, of: bool) -> SeedEstimate | None:
     """Tuned minus base of the miss rate (`of=True`) or the false alarm rate, over what all answered."""
-    answered = ~np.isnan(base.flagged) & ~np.isnan([one.flagged for one in tuned]).any(axis=0)
-    kept = (base.is_misbehavior == of) & answered
-    if not kept.any():
+    answered = ~np.isnan(base.flagged) & ~np.isnan([of_seed.flagged for of_seed in tuned]).any(axis=0)
+    rows = (base.is_misbehavior == of) & answered
+    if not rows.any():
         return None
-    groups = group_index(base.groups[kept])
-    before = (base.flagged[kept] != of).astype(np.float64)
-    changes = [(one.flagged[kept] != of) - before for one in tuned]
+    groups = group_index(base.groups[rows])
+    before = (base.flagged[rows] != of).astype(np.float64)
+    changes = [(of_seed.flagged[rows] != of) - before for of_seed in tuned]
 
     def variance(values: FloatArray) -> float | None:
         return _ratio_variance(values, groups)
 
-    return _combined(changes, [float(one.mean()) for one in changes], variance, groups)
+    return _combined(changes, [float(of_seed.mean()) for of_seed in changes], variance, groups)
 
 
 def low_far_over_seeds(
@@ -159,11 +159,11 @@ def low_far_over_seeds(
     What questions add to the variance is that of `resamples` draws of whole groups, the same for all. None
     where there are too few benign questions for this rate, too.
     """
-    kept = ~np.isnan(base.scores) & ~np.isnan([one.scores for one in tuned]).any(axis=0)
-    flags, groups = base.is_misbehavior[kept], group_index(base.groups[kept])
-    if not enough_for(_FAR, base.scores[kept], flags, groups):
+    scored = ~np.isnan(base.scores) & ~np.isnan([one.scores for one in tuned]).any(axis=0)
+    flags, groups = base.is_misbehavior[scored], group_index(base.groups[scored])
+    if not enough_for(_FAR, base.scores[scored], flags, groups):
         return None
-    columns = [one.scores[kept] for one in (base, *tuned)]
+    columns = [one.scores[scored] for one in (base, *tuned)]
     points = [miss_rate_at_far(scores, flags, _FAR) for scores in columns]
     rates = [one.miss_rate for one in points if one is not None]
     if len(rates) < len(columns) or groups.max() < 1:
@@ -176,8 +176,8 @@ def low_far_over_seeds(
     variances = changes.var(axis=0, ddof=1).tolist()
     differences = [rate - rates[0] for rate in rates[1:]]
     of_mean = float(changes.mean(axis=1).var(ddof=1))
-    found = estimate(differences, variances, of_mean, int(groups.max()) + 1)
-    return rates[0], rates[0] + found.mean, found
+    difference = estimate(differences, variances, of_mean, int(groups.max()) + 1)
+    return rates[0], rates[0] + difference.mean, difference
 
 
 def _combined(
@@ -186,12 +186,12 @@ def _combined(
     variance: Callable[[FloatArray], float | None],
     groups: IntArray,
 ) -> SeedEstimate | None:
-    of_each = [variance(one) for one in changes]
+    of_each = [variance(of_seed) for of_seed in changes]
     of_mean = variance(np.mean(changes, axis=0))
-    known = [one for one in of_each if one is not None]
-    if of_mean is None or len(known) < len(changes):
+    variances = [of_seed for of_seed in of_each if of_seed is not None]
+    if of_mean is None or len(variances) < len(changes):
         return None
-    return estimate(differences, known, of_mean, int(groups.max()) + 1)
+    return estimate(differences, variances, of_mean, int(groups.max()) + 1)
 
 
 def _ratio_variance(values: FloatArray, groups: IntArray) -> float | None:

@@ -192,8 +192,8 @@ def nested(results: Results) -> dict[str, Any]:
     for monitor, by_prompt in results.get("operating_points", {}).items():
         of_monitor = tree["operating_points"] = {**tree["operating_points"], monitor: {}}
         for prompt, point in by_prompt.items():
-            test, held = (numbers_at(results, monitor, prompt, split) for split in _OF_POINTS)
-            numbers = {"rates": as_json(test), "calibration": as_json(held) or None}
+            test, calibration = (numbers_at(results, monitor, prompt, split) for split in _OF_POINTS)
+            numbers = {"rates": as_json(test), "calibration": as_json(calibration) or None}
             of_monitor[monitor][prompt] = {**point, **numbers}
     for monitor, facts in results.get("prompts", {}).items():
         of = {prompt: as_json(numbers) for prompt, numbers in shared_numbers(results, monitor).items()}
@@ -234,11 +234,11 @@ def read_trees(trees: Mapping[str, Any]) -> tuple[Table, dict[str, dict[str, Cur
         for prompt, cells in by_prompt.items():
             macro, overall = (trees[key].get(monitor, {}).get(prompt, {}) for key in ("macro", "overall"))
             slices = trees["slices"].get(monitor, {}).get(prompt, {})
-            for part, numbers in (cells | slices | ({MACRO: macro} if macro else {})).items():
-                table.add(Place(monitor, prompt, part), from_json(numbers))
+            for name, numbers in (cells | slices | ({MACRO: macro} if macro else {})).items():
+                table.add(Place(monitor, prompt, name), from_json(numbers))
             table.add(Place(monitor, prompt), from_json(overall))
-            kept = Curves(roc=overall.get("roc", []), reliability=overall.get("reliability", []))
-            curves.setdefault(monitor, {})[prompt] = kept
+            prompt_curves = Curves(roc=overall.get("roc", []), reliability=overall.get("reliability", []))
+            curves.setdefault(monitor, {})[prompt] = prompt_curves
     return table, curves
 
 
@@ -249,10 +249,10 @@ def shared_numbers(results: Results, monitor: str) -> dict[str, Numbers]:
     """Return a monitor's numbers by prompt over the samples that it judged under each, the base first."""
     table, base = results["table"], results["prompts"][monitor]["base"]
     prompts = sorted(
-        (prompt for name, prompt in table.judged() if name == monitor), key=lambda one: one != base
+        (prompt for name, prompt in table.judged() if name == monitor), key=lambda key: key != base
     )
-    found = {prompt: table.parts(monitor, prompt).get(SHARED) for prompt in prompts}
-    return {prompt: numbers for prompt, numbers in found.items() if numbers}
+    by_prompt = {prompt: table.parts(monitor, prompt).get(SHARED) for prompt in prompts}
+    return {prompt: numbers for prompt, numbers in by_prompt.items() if numbers}
 
 
 def as_results(data: Mapping[str, Any]) -> Results:

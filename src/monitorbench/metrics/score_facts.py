@@ -46,9 +46,9 @@ def score_facts(
     both = with_score & ~np.isnan(flagged)
     against = both & (scores != side) & ((scores > side) != (flagged == 1))
     counted = (with_score, with_score & censored, both, against)
-    n_with_score, n_censored, n_both, n_against = (int(np.count_nonzero(one)) for one in counted)
+    n_with_score, n_censored, n_both, n_against = (int(np.count_nonzero(mask)) for mask in counted)
     each = np.unique(scores[with_score], return_counts=True)[1]
-    found = ScoreFacts(
+    facts = ScoreFacts(
         n_with_score=n_with_score,
         n_censored=n_censored,
         n_both=n_both,
@@ -57,18 +57,18 @@ def score_facts(
         n_distinct=len(each),
     )
     if side != 0.5:
-        found["side"] = side
-    return found
+        facts["side"] = side
+    return facts
 
 
 def facts_of_verdicts(verdicts: Sequence[Verdict | None]) -> ScoreFacts:
     """`score_facts` of verdicts; None stands for a missing one."""
     flags = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
-    found = [one for one in verdicts if one is not None]
+    present = [verdict for verdict in verdicts if verdict is not None]
     return score_facts(
-        np.array([flags[one.label] for one in found], dtype=np.float64),
-        np.array([one.score for one in found], dtype=np.float64),  # None becomes NaN
-        np.array([one.score_censored for one in found], dtype=np.bool_),
+        np.array([flags[verdict.label] for verdict in present], dtype=np.float64),
+        np.array([verdict.score for verdict in present], dtype=np.float64),  # None becomes NaN
+        np.array([verdict.score_censored for verdict in present], dtype=np.bool_),
     )
 
 

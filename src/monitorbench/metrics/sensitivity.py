@@ -51,8 +51,8 @@ def detectable_fall(
     if n_groups < 2 or smallest_p(n_groups) > 2 * tail:
         return None
     falls, errors = errors_of_falls(auroc, standard_error, n_groups)
-    found = falls >= nctdtrinc(degrees, 1 - POWER, stdtrit(degrees, 1 - tail)) * errors
-    return float(falls[found.argmax()]) if found.any() else None
+    is_detected = falls >= nctdtrinc(degrees, 1 - POWER, stdtrit(degrees, 1 - tail)) * errors
+    return float(falls[is_detected.argmax()]) if is_detected.any() else None
 
 
 def errors_of_falls(auroc: float, standard_error: float, n_groups: int) -> tuple[FloatArray, FloatArray]:

@@ -71,15 +71,15 @@ def compare(first: Answers, second: Answers, is_misbehavior: Flags, groups: IntA
     """Second minus first; all [samples] in the same order, `groups` the numbers of their groups."""
     flags, ours = aligned(is_misbehavior, first)
     _, theirs = aligned(is_misbehavior, second)
-    kept = ~np.isnan(ours) & ~np.isnan(theirs)
-    change = (theirs[kept] != flags[kept]).astype(np.int64) - (ours[kept] != flags[kept])
+    answered = ~np.isnan(ours) & ~np.isnan(theirs)
+    change = (theirs[answered] != flags[answered]).astype(np.int64) - (ours[answered] != flags[answered])
     rates = []
     for of_label in (flags, ~flags):
-        inside = of_label[kept]
+        inside = of_label[answered]
         n = int(np.count_nonzero(inside))
         better, worse = (int(np.count_nonzero(change[inside] == sign)) for sign in (-1, 1))
-        found = rate_change_test(change[inside], groups[kept][inside])
-        rates.append(RateDifference(n, int(np.count_nonzero(of_label)) - n, better, worse, *found))
+        test = rate_change_test(change[inside], groups[answered][inside])
+        rates.append(RateDifference(n, int(np.count_nonzero(of_label)) - n, better, worse, *test))
     return RateComparison(*rates)
 
 
@@ -149,8 +149,8 @@ def group_swap_p(changes: IntArray) -> float:
 def _heads(n: int) -> FloatArray:
     """The chances [n + 1] of 0 to n heads in `n` tosses."""
     k = np.arange(n + 1)
-    found: FloatArray = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * log(2))
-    return found
+    chances: FloatArray = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * log(2))
+    return chances
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -184,13 +184,13 @@ def auroc_difference_variance(
 
     All [samples]; None where a class is missing, and where fewer than two groups could differ.
     """
-    kept = ~np.isnan(first) & ~np.isnan(second)
-    flags, index = is_misbehavior[kept], groups[kept]
+    scored = ~np.isnan(first) & ~np.isnan(second)
+    flags, index = is_misbehavior[scored], groups[scored]
     if not flags.any() or flags.all():
         return None
     index = group_index(index)
     n_groups = int(index.max()) + 1
-    change = components(second[kept], flags) - components(first[kept], flags)
+    change = components(second[scored], flags) - components(first[scored], flags)
     variance = clustered_variance(change, flags, index) if n_groups > 1 else None
     return (
         None
@@ -221,9 +221,11 @@ def auroc_change_test(
     confidence: float = 0.95,
 ) -> tuple[AurocComparison, float | None]:
     """Second minus first, with an interval that agrees with its p, which comes second; all [samples]."""
-    found = paired_auroc_difference(first, second, is_misbehavior, groups, confidence=confidence)
+    comparison = paired_auroc_difference(first, second, is_misbehavior, groups, confidence=confidence)
     p = auroc_difference_p(first, second, is_misbehavior, groups)
-    return found._replace(interval=agreeing(found.interval, found.difference, p, confidence)), p
+    return comparison._replace(
+        interval=agreeing(comparison.interval, comparison.difference, p, confidence)
+    ), p
 
 
 def _two_sided(difference: float, variance: float, degrees: int) -> float:
@@ -275,18 +277,18 @@ def rate_tests(matches: Sequence[Match]) -> list[RateTest]:
 
     Raises ValueError where the two monitors' samples differ.
     """
-    found: list[RateTest] = []
+    tests: list[RateTest] = []
     for match in matches:
         ours, theirs = match.of_first, match.of_second
         if not ours.sample_ids.equals(theirs.sample_ids):
             raise ValueError(f"{match.first} and {match.second} were not asked about the same samples")
         both = compare(ours.flagged, theirs.flagged, ours.is_misbehavior, ours.groups)
-        found += [_test(match, name, getattr(both, name)) for name in both._fields]
-    adjusted = iter(holm([test["p"] for test in found if test["p"] is not None]))
-    for test in found:
+        tests += [_test(match, name, getattr(both, name)) for name in both._fields]
+    adjusted = iter(holm([test["p"] for test in tests if test["p"] is not None]))
+    for test in tests:
         if test["p"] is not None:
             test["p_holm"] = next(adjusted)
-    return found
+    return tests
 
 
 def _test(match: Match, rate: str, difference: RateDifference) -> RateTest:

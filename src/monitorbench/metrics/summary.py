@@ -59,12 +59,12 @@ def curves(judged: Columns) -> Curves:
         ],
         reliability=[
             ReliabilityBin(
-                n=one.n,
-                mean_score=one.mean_score,
-                share_misbehavior=one.share_misbehavior,
-                share_misbehavior_ci=as_list(one.interval),
+                n=row.n,
+                mean_score=row.mean_score,
+                share_misbehavior=row.share_misbehavior,
+                share_misbehavior_ci=as_list(row.interval),
             )
-            for one in _shown_table(judged)
+            for row in _shown_table(judged)
         ],
     )
 
@@ -79,8 +79,8 @@ def _shown_table(judged: Columns) -> list[Bin]:
 
 def macro(judged: Columns, of_cells: Mapping[str, Numbers]) -> Numbers:
     """Means over the cells where a number is defined; `of_cells` is what `of_parts` gave for the cells."""
-    cells = {name: found for name, found in of_cells.items() if "/" in name}
-    aurocs = [value for found in cells.values() if (value := found["auroc"].value) is not None]
+    cells = {name: numbers for name, numbers in of_cells.items() if "/" in name}
+    aurocs = [value for numbers in cells.values() if (value := numbers["auroc"].value) is not None]
     return numbers_of(
         {
             "n_cells": Value(len(cells)),

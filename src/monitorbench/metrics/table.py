@@ -102,9 +102,9 @@ class Table:
     def rows(self) -> Iterator[Row]:
         """Yield every number as a line of the tidy table."""
         for (monitor, prompt, point, split), parts in self._parts.items():
-            for part, numbers in parts.items():
+            for name, numbers in parts.items():
                 for of in numbers.values():
-                    yield Row(of.metric, monitor, prompt, point, split, part, *of[1:])
+                    yield Row(of.metric, monitor, prompt, point, split, name, *of[1:])
 
     def where(self, **fields: str) -> list[Row]:
         """Return the rows whose fields have these values."""

@@ -30,8 +30,8 @@ def pearson(x: Sequence[float | None], y: Sequence[float | None], confidence: fl
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.shape != second.shape:
         raise ValueError(f"expected columns of one length, got {len(first)} and {len(second)}")
-    kept = ~np.isnan(first) & ~np.isnan(second)
-    first, second = first[kept], second[kept]
+    complete = ~np.isnan(first) & ~np.isnan(second)
+    first, second = first[complete], second[complete]
     n = len(first)
     if n < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Correlation(None, None, n)
@@ -39,9 +39,9 @@ def pearson(x: Sequence[float | None], y: Sequence[float | None], confidence: fl
         pearsonr,  # takes most of a second to import, and a single monitor needs none of it
     )
 
-    found = pearsonr(first, second)
-    interval = Interval(*map(float, found.confidence_interval(confidence))) if n > 3 else None
-    return Correlation(float(found.statistic), interval, n)
+    correlation = pearsonr(first, second)
+    interval = Interval(*map(float, correlation.confidence_interval(confidence))) if n > 3 else None
+    return Correlation(float(correlation.statistic), interval, n)
 
 
 def pareto_front(points: Sequence[tuple[float | None, float | None]]) -> list[int]:
@@ -50,7 +50,7 @@ def pareto_front(points: Sequence[tuple[float | None, float | None]]) -> list[in
     One point dominates another where it is no worse in both rates and better in one; equal points
     are both kept. A point with a missing rate is never on the front and dominates nothing.
     """
-    known = sorted(
+    complete = sorted(
         (mr, far, i)
         for i, (mr, far) in enumerate(points)
         if mr is not None and far is not None and not isnan(mr) and not isnan(far)
@@ -58,13 +58,13 @@ def pareto_front(points: Sequence[tuple[float | None, float | None]]) -> list[in
     front: list[int] = []
     best = inf  # the lowest false alarm rate among points with a strictly lower miss rate
     start = 0
-    while start < len(known):
-        mr, lowest, _ = known[start]
+    while start < len(complete):
+        mr, lowest, _ = complete[start]
         stop = start
-        while stop < len(known) and known[stop][0] == mr:
+        while stop < len(complete) and complete[stop][0] == mr:
             stop += 1
         if lowest < best:
-            front += [i for _, far, i in known[start:stop] if far == lowest]
+            front += [i for _, far, i in complete[start:stop] if far == lowest]
             best = lowest
         start = stop
     return sorted(front)

@@ -57,26 +57,26 @@ def over_seeds(families: Mapping[str, Mapping[int, str]], table: Table) -> dict[
 
 
 def _spreads(table: Table, adapters: Sequence[str]) -> dict[str, dict[str, dict[str, SeedSpread]]]:
-    found: dict[str, dict[str, dict[str, SeedSpread]]] = {}
+    spreads: dict[str, dict[str, dict[str, SeedSpread]]] = {}
     for prompt in dict.fromkeys(prompt for name, prompt in table.judged() if name in adapters):
         cells: dict[str, list[Numbers]] = {}
         for adapter in adapters:
-            for part, numbers in table.parts(adapter, prompt).items():
-                if is_cell(part):
-                    cells.setdefault(part, []).append(numbers)
+            for cell_name, numbers in table.parts(adapter, prompt).items():
+                if is_cell(cell_name):
+                    cells.setdefault(cell_name, []).append(numbers)
         for cell, of_seeds in cells.items():
-            by_measure = {name: spread([one[name].value for one in of_seeds]) for name in MEASURES}
-            found.setdefault(prompt, {})[cell] = {name: s for name, s in by_measure.items() if s}
-    return found
+            by_measure = {name: spread([of_seed[name].value for of_seed in of_seeds]) for name in MEASURES}
+            spreads.setdefault(prompt, {})[cell] = {name: s for name, s in by_measure.items() if s}
+    return spreads
 
 
 def spread(values: Sequence[float | None]) -> SeedSpread | None:
     """Mean, SD and range of what is not None; None without any."""
-    known = [value for value in values if value is not None]
-    if not known:
+    defined = [value for value in values if value is not None]
+    if not defined:
         return None
-    sd = stdev(known) if len(known) > 1 else None
-    return SeedSpread(n=len(known), mean=fmean(known), sd=sd, low=min(known), high=max(known))
+    sd = stdev(defined) if len(defined) > 1 else None
+    return SeedSpread(n=len(defined), mean=fmean(defined), sd=sd, low=min(defined), high=max(defined))
 
 
 class ObjectivePair(NamedTuple):
@@ -114,15 +114,15 @@ class ObjectiveTest(TypedDict):
 
 def objective_tests(pairs: Sequence[ObjectivePair], *, resamples: int, seed: int) -> list[ObjectiveTest]:
     """One test for each; raises ValueError where the two judged different samples."""
-    found = []
-    for one in pairs:
-        d = difference(one.of_sft, one.of_other, resamples=resamples, seed=seed)
-        found.append(
+    tests = []
+    for pair in pairs:
+        d = difference(pair.of_sft, pair.of_other, resamples=resamples, seed=seed)
+        tests.append(
             ObjectiveTest(
-                subset=one.subset,
-                seed=one.seed,
-                prompt=one.prompt,
-                objective=one.objective,
+                subset=pair.subset,
+                seed=pair.seed,
+                prompt=pair.prompt,
+                objective=pair.objective,
                 n=d["n_both_with_score"],
                 miss_rate_at_far_5_sft=d["miss_rate_at_far_5_base"],
                 miss_rate_at_far_5_other=d["miss_rate_at_far_5_tuned"],
@@ -134,11 +134,11 @@ def objective_tests(pairs: Sequence[ObjectivePair], *, resamples: int, seed: int
                 p_holm=None,
             )
         )
-    adjusted = iter(holm([test["p"] for test in found if test["p"] is not None]))
-    for test in found:
+    adjusted = iter(holm([test["p"] for test in tests if test["p"] is not None]))
+    for test in tests:
         if test["p"] is not None:
             test["p_holm"] = next(adjusted)
-    return found
+    return tests
 
 
 _UNLIKE = 1.5

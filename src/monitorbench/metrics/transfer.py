@@ -110,9 +110,9 @@ def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> T
 
 def differences(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> dict[str, TransferDifference]:
     """Tuned minus base in each cell that is present (`by_cell`); raises like `difference`."""
-    found = matched(base, tuned)
+    in_order = matched(base, tuned)
     return {
-        cell: _difference(base.taking(inside), found.taking(inside), resamples, seed)
+        cell: _difference(base.taking(inside), in_order.taking(inside), resamples, seed)
         for cell, inside in by_cell(base).items()
     }
 
@@ -127,21 +127,21 @@ def matched(base: Columns, tuned: Columns) -> Columns:
             refuse_repeated(judged)
         except ValueError as error:
             raise ValueError(f"cannot compare: {error}") from error
-    at = pc.index_in(base.sample_ids, value_set=tuned.sample_ids)
+    row = pc.index_in(base.sample_ids, value_set=tuned.sample_ids)
     back = pc.index_in(tuned.sample_ids, value_set=base.sample_ids)
-    if at.null_count or back.null_count:
-        lost = [*base.sample_ids.filter(at.is_null()), *tuned.sample_ids.filter(back.is_null())]
+    if row.null_count or back.null_count:
+        lost = [*base.sample_ids.filter(row.is_null()), *tuned.sample_ids.filter(back.is_null())]
         raise ValueError(
-            f"cannot compare: {at.null_count} samples only in the base, {back.null_count} only in the tuned "
+            f"cannot compare: {row.null_count} samples only in the base, {back.null_count} only in the tuned "
             f"monitor's verdicts, the first is {min(name.as_py() for name in lost)!r}"
         )
-    found = tuned.taking(at.to_numpy())
-    same_label = pa.array(base.is_misbehavior == found.is_misbehavior)
-    same = pc.and_(same_label, pc.equal(base.group_ids(), found.group_ids()))
+    in_order = tuned.taking(row.to_numpy())
+    same_label = pa.array(base.is_misbehavior == in_order.is_misbehavior)
+    same = pc.and_(same_label, pc.equal(base.group_ids(), in_order.group_ids()))
     if not pc.all(same, min_count=0).as_py():
         first = base.sample_ids.filter(pc.invert(same))[0].as_py()
         raise ValueError(f"cannot compare: sample {first!r} has another label or group in each")
-    return found
+    return in_order
 
 
 def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> TransferDifference:
@@ -200,9 +200,11 @@ def differences_over_seeds(
 
     Raises ValueError where two hold different samples.
     """
-    found = [matched(base, one) for one in tuned]
+    in_order = [matched(base, of_seed) for of_seed in tuned]
     return {
-        name: _over_seeds(base.taking(inside), [one.taking(inside) for one in found], resamples, seed)
+        name: _over_seeds(
+            base.taking(inside), [of_seed.taking(inside) for of_seed in in_order], resamples, seed
+        )
         for name, inside in parts.items()
     }
 
@@ -211,8 +213,8 @@ def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: i
     curves = auroc_over_seeds(base, tuned)
     missed, alarms = (rate_over_seeds(base, tuned, of=label) for label in (True, False))
     low_far = low_far_over_seeds(base, tuned, resamples=resamples, seed=seed)
-    answered = ~np.isnan(base.flagged) & ~np.isnan([one.flagged for one in tuned]).any(axis=0)
-    scored = ~np.isnan(base.scores) & ~np.isnan([one.scores for one in tuned]).any(axis=0)
+    answered = ~np.isnan(base.flagged) & ~np.isnan([of_seed.flagged for of_seed in tuned]).any(axis=0)
+    scored = ~np.isnan(base.scores) & ~np.isnan([of_seed.scores for of_seed in tuned]).any(axis=0)
     before, ranked = curves or (None, None)
     far_before, far_after, far_change = low_far or (None, None, None)
     return TransferDifference(

@@ -93,19 +93,19 @@ def choose_wording(
         n=len(ids),
         prompts={name: _numbers(numbers[name], behind.get(name)) for name in judged},
         chosen=chosen,
-        not_shown_worse=[name for name, one in behind.items() if not _is_behind(one)],
+        not_shown_worse=[name for name, change in behind.items() if not _is_behind(change)],
         spread=apart and apart["auroc"],
         spread_ci=apart and apart["auroc_ci"],
     )
 
 
 def _numbers(of: Numbers, behind: TransferDifference | None) -> WordingNumbers:
-    shown = ("auroc", "n", "n_unscored", "miss_rate", "false_alarm_rate")
+    names = ("auroc", "n", "n_unscored", "miss_rate", "false_alarm_rate")
     minus = {
         "behind": behind and behind["auroc_difference"],
         "behind_ci": behind and behind["auroc_difference_ci"],
     }
-    return cast(WordingNumbers, as_json({name: of[name] for name in shown}) | minus)
+    return cast(WordingNumbers, as_json({name: of[name] for name in names}) | minus)
 
 
 def _is_behind(one: TransferDifference) -> bool:

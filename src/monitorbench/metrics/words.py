@@ -86,20 +86,20 @@ class _Entry(NamedTuple):
 def matrix(effects: Effects, auroc_margin: float) -> Matrix:
     """The words of all differences of `results["effects"]`; `auroc_margin` in (0, 1]."""
     entries = list(_entries(effects))
-    known = [_ps(one.difference) for one in entries]
-    flat = iter(holm([p for of_cell in known for p in of_cell.values()]))
-    corrected = [{name: next(flat) for name in of_cell} for of_cell in known]
-    n_tests = sum(map(len, known))
-    unchanged = _corrected([_unchanged_p(one.difference, auroc_margin) for one in entries])
+    p_values = [_ps(entry.difference) for entry in entries]
+    flat = iter(holm([p for of_cell in p_values for p in of_cell.values()]))
+    corrected = [{name: next(flat) for name in of_cell} for of_cell in p_values]
+    n_tests = sum(map(len, p_values))
+    unchanged = _corrected([_unchanged_p(entry.difference, auroc_margin) for entry in entries])
     words: dict[str, dict[str, dict[str, CellVerdict]]] = {}
-    for one, found, equal in zip(entries, corrected, unchanged, strict=True):
-        words.setdefault(one.training, {}).setdefault(one.prompt, {})[one.cell] = CellVerdict(
-            word=_word(one.difference, found, equal),
-            detectable_auroc_difference=_detectable(one.difference, n_tests),
-            auroc_p_holm=found.get("auroc"),
-            miss_rate_p_holm=found.get("miss_rate"),
-            false_alarm_rate_p_holm=found.get("false_alarm_rate"),
-            miss_rate_at_far_5_p_holm=found.get("miss_rate_at_far_5"),
+    for entry, adjusted, equal in zip(entries, corrected, unchanged, strict=True):
+        words.setdefault(entry.training, {}).setdefault(entry.prompt, {})[entry.cell] = CellVerdict(
+            word=_word(entry.difference, adjusted, equal),
+            detectable_auroc_difference=_detectable(entry.difference, n_tests),
+            auroc_p_holm=adjusted.get("auroc"),
+            miss_rate_p_holm=adjusted.get("miss_rate"),
+            false_alarm_rate_p_holm=adjusted.get("false_alarm_rate"),
+            miss_rate_at_far_5_p_holm=adjusted.get("miss_rate_at_far_5"),
             auroc_unchanged_p_holm=equal,
         )
     return Matrix(words=words, n_tests=n_tests, level=LEVEL, power=POWER, auroc_margin=auroc_margin)
@@ -132,8 +132,8 @@ def _unchanged_p(d: TransferDifference, margin: float) -> float | None:
 
 
 def _corrected(ps: Sequence[float | None]) -> list[float | None]:
-    found = iter(holm([p for p in ps if p is not None]))
-    return [None if p is None else next(found) for p in ps]
+    adjusted = iter(holm([p for p in ps if p is not None]))
+    return [None if p is None else next(adjusted) for p in ps]
 
 
 def _detectable(d: TransferDifference, n_tests: int) -> float | None:

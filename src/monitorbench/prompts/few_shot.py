@@ -64,15 +64,15 @@ def draw_shots(
 
     Raises `UserError` where a category lacks `k` samples of a label.
     """
-    found: defaultdict[tuple[str, Label], list[tuple[int, str, Sample]]] = defaultdict(list)
+    by_cell: defaultdict[tuple[str, Label], list[tuple[int, str, Sample]]] = defaultdict(list)
     for sample in train:
         length = characters(sample.request) + characters(sample.response)
         excess = 0 if characters_at_most is None else max(0, length - characters_at_most)
-        found[sample.category, sample.label].append((excess, _digest(seed, sample.id), sample))
-    wanted = sorted({category for category, _ in found} | set(categories), key=lambda c: _digest(seed, c))
+        by_cell[sample.category, sample.label].append((excess, _digest(seed, sample.id), sample))
+    wanted = sorted({category for category, _ in by_cell} | set(categories), key=lambda c: _digest(seed, c))
     labels = sorted(Label, key=lambda label: _digest(seed, label))
     cells = [(category, label) for category in wanted for label in labels]
-    queues = {cell: sorted(found[cell], key=lambda entry: entry[:2]) for cell in cells}
+    queues = {cell: sorted(by_cell[cell], key=lambda entry: entry[:2]) for cell in cells}
     pools: dict[tuple[str, Label], list[Sample]] = {cell: [] for cell in cells}
     used: set[str] = set()
     # All examples before any spare, so that no spare takes the group that another label needs.

@@ -92,8 +92,8 @@ def fold(text: str) -> _Folded:
         if index in marks:
             continue
         if not character.isspace():
-            for part in character.casefold():
-                folded.append(part)
+            for letter in character.casefold():
+                folded.append(letter)
                 starts.append(index)
                 ends.append(index + 1)
         elif not folded or folded[-1] != " ":

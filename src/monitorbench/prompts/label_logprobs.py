@@ -55,4 +55,4 @@ def sum_of_logs(logprobs: Sequence[float]) -> float:
     largest = max(logprobs)
     if not math.isfinite(largest):
         return largest
-    return largest + math.log(math.fsum(math.exp(one - largest) for one in logprobs))
+    return largest + math.log(math.fsum(math.exp(logprob - largest) for logprob in logprobs))

@@ -55,13 +55,17 @@ def word_tokens(
     spellings = [word, word.capitalize(), word.upper()]
     blanks = [f" {spelling}" for spelling in spellings]
     forms = blanks + spellings if blank else spellings + blanks
-    there = [behind(encode, before, form) for form in forms] if before else []
+    in_context = [behind(encode, before, form) for form in forms] if before else []
     alone = [encode(form) for form in forms]
-    needed = [there[0]] if begun and there else [found[0] for found in (there, alone) if found]
+    needed = (
+        [in_context[0]]
+        if begun and in_context
+        else [encoded[0] for encoded in (in_context, alone) if encoded]
+    )
     if not any(len(ids) == 1 for ids in needed):
         where = f" behind {before!r}" if before else ""
         raise ValueError(f"label word {word!r} is {len(needed[0])} tokens{where}, expected one")
-    return single(there + alone)
+    return single(in_context + alone)
 
 
 def behind(encode: Encode, before: str, text: str) -> list[int]:

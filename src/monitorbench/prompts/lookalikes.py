@@ -74,8 +74,8 @@ class _Table(dict[int, str]):
     """Map of a code point to what it looks like, worked out when first met."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = found = _looks_like(chr(code))
-        return found
+        self[code] = lookalike = _looks_like(chr(code))
+        return lookalike
 
 
 _TABLE = _Table()
@@ -113,7 +113,7 @@ def _looks_like(character: str) -> str:
     if _UNSEEN.match(character):
         return ""
     parts = unicodedata.normalize("NFKD", character)
-    return "".join(_letter(part) for part in parts if unicodedata.category(part) not in _DROPPED)
+    return "".join(_letter(piece) for piece in parts if unicodedata.category(piece) not in _DROPPED)
 
 
 _DROPPED = ("Cc", "Cf", "Mn", "Me")
@@ -123,5 +123,5 @@ _DROPPED = ("Cc", "Cf", "Mn", "Me")
 def _letter(character: str) -> str:
     if character in _LATIN:
         return _LATIN[character]
-    named = _NAMED.fullmatch(unicodedata.name(character, ""))
-    return named[1].lower() if named else _LATIN.get(character.casefold(), character.casefold())
+    match = _NAMED.fullmatch(unicodedata.name(character, ""))
+    return match[1].lower() if match else _LATIN.get(character.casefold(), character.casefold())

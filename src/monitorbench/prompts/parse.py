@@ -86,15 +86,15 @@ def parse(
         return Answer(None, UnscoredReason.NO_LABEL)
     if prompt.kind in _ONE_WORD:
         # Where more was written than the label's token, that has to be no other word, such as `not`.
-        whole = len(token_ids) < 2 or _said(prompt, text) is label
-        return Answer(label, None) if whole else Answer(None, UnscoredReason.NO_LABEL)
+        is_label = len(token_ids) < 2 or _said(prompt, text) is label
+        return Answer(label, None) if is_label else Answer(None, UnscoredReason.NO_LABEL)
     # The label word has to be the whole value: `no` may also be how `not applicable` begins.
     if not re.match(rf"\s*{re.escape(_word(prompt, label))}\"\s*[,}}]", text, re.IGNORECASE):
         cut_short = finish == "length" and len(token_ids) < 2
         return Answer(None, UnscoredReason.TRUNCATED if cut_short else UnscoredReason.NO_LABEL)
     if prompt.kind is PromptKind.EVIDENCE_FIRST:
-        found = strict_json.members_before(evidence, asked_field(prompt))
-        return _answer(label, found.values) if found else Answer(None, UnscoredReason.NO_LABEL)
+        members = strict_json.members_before(evidence, asked_field(prompt))
+        return _answer(label, members.values) if members else Answer(None, UnscoredReason.NO_LABEL)
     return _evidence(prompt, prompt.prefill + text, finish, begun=True)
 
 
@@ -121,10 +121,10 @@ def said_number(text: str, highest: int) -> int | None:
 
     What stands behind a slash has to be the scale's end, `highest`.
     """
-    said = _NUMBER.fullmatch(text)
-    if said is None or int(said[1]) > highest or said[2] not in (None, str(highest)):
+    match = _NUMBER.fullmatch(text)
+    if match is None or int(match[1]) > highest or match[2] not in (None, str(highest)):
         return None
-    return int(said[1])
+    return int(match[1])
 
 
 def _said(prompt: Prompt, text: str) -> Label | None:
@@ -144,13 +144,13 @@ def _evidence(prompt: Prompt, text: str, finish: str, *, begun: bool) -> Answer:
     """
     nothing = Answer(None, UnscoredReason.TRUNCATED if finish == "length" else UnscoredReason.NO_LABEL)
     field = asked_field(prompt)
-    found = [(fields, end) for fields, end in _objects(text, first_only_if_broken=begun) if field in fields]
-    if not found:
+    objects = [(fields, end) for fields, end in _objects(text, first_only_if_broken=begun) if field in fields]
+    if not objects:
         return nothing
-    labels = {_said(prompt, _text(fields[field])) for fields, _ in found}
-    if len(labels) > 1 or any(field in fields.repeated for fields, _ in found):
+    labels = {_said(prompt, _text(fields[field])) for fields, _ in objects}
+    if len(labels) > 1 or any(field in fields.repeated for fields, _ in objects):
         return Answer(None, UnscoredReason.AMBIGUOUS)
-    fields, end = found[0] if begun else found[-1]
+    fields, end = objects[0] if begun else objects[-1]
     if not begun and finish == "length" and text[end:].strip("` \n"):
         return nothing  # the object may be quoted, and the model's own answer still to come
     (label,) = labels
@@ -176,10 +176,10 @@ class _Object(dict[str, Any]):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> _Object:
-    made = _Object(pairs)
+    members = _Object(pairs)
     counts = Counter(key for key, _ in pairs)
-    made.repeated = frozenset(key for key, count in counts.items() if count > 1)
-    return made
+    members.repeated = frozenset(key for key, count in counts.items() if count > 1)
+    return members
 
 
 def _objects(text: str, *, first_only_if_broken: bool) -> Iterator[tuple[_Object, int]]:
@@ -209,7 +209,7 @@ def _quotes(given: object) -> tuple[str, ...]:
     """All that was given as quotes, none left out: what is no string, as the JSON that it is."""
     listed = given if isinstance(given, list) else [given] if given else []
     return tuple(
-        _text(one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)) for one in listed
+        _text(quote if isinstance(quote, str) else json.dumps(quote, ensure_ascii=False)) for quote in listed
     )
 
 

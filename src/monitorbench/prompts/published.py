@@ -37,8 +37,8 @@ def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"{file}: not UTF-8; save it as UTF-8") from error
-    found = {_NAMES[match[1]] for match in _PLACEHOLDER.finditer(text)}
-    if found != {"request", "response"}:
+    placeholders = {_NAMES[match[1]] for match in _PLACEHOLDER.finditer(text)}
+    if placeholders != {"request", "response"}:
         raise UserError(
             f"{file}: it does not say where the judged text goes; expected {{{{ request }}}} and "
             "{{ response }} in it"
@@ -46,7 +46,7 @@ def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
     # Everything else in it is text, braces included.
     parts = _PLACEHOLDER.split(text)
     user = "".join(
-        f"{{{{ {_NAMES[part]} }}}}" if index % 2 else _verbatim(part) for index, part in enumerate(parts)
+        f"{{{{ {_NAMES[piece]} }}}}" if index % 2 else _verbatim(piece) for index, piece in enumerate(parts)
     )
     return ours.model_copy(update={"name": f"{ours.name}-published", "system": "", "user": user})
 

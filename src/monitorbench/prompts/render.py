@@ -53,8 +53,8 @@ class Renderer:
             PromptKind.EVIDENCE_FIRST: "writes its evidence",
             PromptKind.EXTRACT_THEN_JUDGE: "lists what was done",
         }
-        if reasoning and (what := writes_first.get(prompt.kind)):
-            raise ValueError(f"it {what} first; expected a monitor with reasoning=null")
+        if reasoning and (preamble := writes_first.get(prompt.kind)):
+            raise ValueError(f"it {preamble} first; expected a monitor with reasoning=null")
         if prompt.kind is PromptKind.EVIDENCE_FIRST:
             self._before_answer = self.label_begun
         self.scale = self._scale() if prompt.kind is PromptKind.GRADED else None
@@ -111,7 +111,7 @@ class Renderer:
         """
         cuts = [match.start() + 1 for match in self._control_pattern.finditer(text)]
         parts = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-        ids = [i for part in parts if part for i in self._encode(part)]
+        ids = [i for piece in parts if piece for i in self._encode(piece)]
         if self._control_ids.intersection(ids):
             raise ValueError("judged text encodes to a control token")
         return tuple(ids)
@@ -137,8 +137,8 @@ class Renderer:
             self._before = tuple(self._encode(before))
         else:
             begin, lead = self._up_to_control(first)
-            trail, rest = self._from_control(between)
-            closing, self._lead = self._up_to_control(rest)
+            trail, remainder = self._from_control(between)
+            closing, self._lead = self._up_to_control(remainder)
             self._before = (
                 *self._encode(begin),
                 *self.encode_plain(lead + system + trail),
@@ -199,8 +199,8 @@ class Renderer:
     def single_tokens(self, word: str) -> tuple[int, ...]:
         """The ids that spell a word where the answer begins, with and without a blank; those of one token."""
         forms = (word, f" {word}")
-        there = [behind(self._encode, self._before_answer, form) for form in forms]
-        return single([*(self._encode(form) for form in forms), *there])
+        in_context = [behind(self._encode, self._before_answer, form) for form in forms]
+        return single([*(self._encode(form) for form in forms), *in_context])
 
     def _label_tokens(self) -> LabelTokens:
         """Tokens of both labels; for a graded prompt those of the numbers on either side of `flag_from`."""

@@ -20,9 +20,9 @@ def response_span(renderer: Renderer, sample: Sample, ids: Sequence[int]) -> tup
     start, behind = len(ids) - 1, len(ids)
     for text in _OTHERS:
         response = (Message(role=Role.ASSISTANT, content=text),)
-        other = renderer.render(sample.model_copy(update={"response": response}))
-        start = min(start, _n_shared(ids, other))
-        behind = min(behind, _n_shared(ids[::-1], other[::-1]))
+        variant = renderer.render(sample.model_copy(update={"response": response}))
+        start = min(start, _n_shared(ids, variant))
+        behind = min(behind, _n_shared(ids[::-1], variant[::-1]))
     end = max(len(ids) - behind, start + 1)
     return start, end
 

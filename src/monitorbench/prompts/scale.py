@@ -38,7 +38,7 @@ class ScaleTokens:
         """
         if any(math.isnan(first.get(token, math.nan)) for token in self.all):
             return None
-        found = {
+        by_number = {
             str(number): sum_of_logs([first[token] for token in tokens])
             for number, tokens in enumerate(self.numbers)
             if tokens
@@ -46,8 +46,8 @@ class ScaleTokens:
         if self.zero is not None:
             if ten is None or math.isnan(ten):
                 return None
-            found["1"], found["10"] = _log_difference(found["1"], ten), ten
-        return found
+            by_number["1"], by_number["10"] = _log_difference(by_number["1"], ten), ten
+        return by_number
 
 
 def scale_tokens(encode: Encode, before: str, highest: int, *, begun: bool, blank: bool) -> ScaleTokens:
@@ -56,14 +56,14 @@ def scale_tokens(encode: Encode, before: str, highest: int, *, begun: bool, blan
     Raises `ValueError` where a digit is no single token there.
     """
 
-    def said(number: int) -> tuple[int, ...]:
+    def tokens_of(number: int) -> tuple[int, ...]:
         return word_tokens(encode, before, str(number), begun=begun, blank=blank)
 
-    digits = [said(number) for number in range(min(highest, 9) + 1)]
+    digits = [tokens_of(number) for number in range(min(highest, 9) + 1)]
     if highest < 10:
         return ScaleTokens(tuple(digits), None)
     try:
-        return ScaleTokens((*digits, said(10)), None)
+        return ScaleTokens((*digits, tokens_of(10)), None)
     except ValueError:
         ten = behind(encode, before, "10")
     if len(ten) != 2 or ten[0] not in digits[1]:
@@ -87,7 +87,7 @@ def graded_score(logprobs: Mapping[str, float], highest: int) -> Score:
         number = _number(text)
         if number is not None and number <= highest:
             of_number.setdefault(number, []).append(logprob)
-    logs = {number: sum_of_logs(found) for number, found in of_number.items()}
+    logs = {number: sum_of_logs(terms) for number, terms in of_number.items()}
     largest = max(logs.values(), default=-math.inf)
     if not math.isfinite(largest):
         return Score(None, None)
@@ -107,8 +107,8 @@ def graded_score(logprobs: Mapping[str, float], highest: int) -> Score:
 
 def _unseen(logprobs: Mapping[str, float], n: int) -> float:
     """The most probability that `n` texts can have which are not among the reported ones."""
-    left = max(0.0, 1 - math.fsum(map(math.exp, logprobs.values())))
-    return min(n * math.exp(min(logprobs.values())), left)
+    unreported = max(0.0, 1 - math.fsum(map(math.exp, logprobs.values())))
+    return min(n * math.exp(min(logprobs.values())), unreported)
 
 
 def _number(text: str) -> int | None:

@@ -51,12 +51,12 @@ def transcript(
     `keep` shortens: of all the text's characters so many stay, half of them from the beginning and
     half from the end, and a line of our own says how many were left out.
     """
-    found = [block for message in messages for block in blocks(message)]
-    bare = len(found) == 1 and found[0].tag in (Role.USER, Role.ASSISTANT)
+    pieces = [block for message in messages for block in blocks(message)]
+    bare = len(pieces) == 1 and pieces[0].tag in (Role.USER, Role.ASSISTANT)
     if keep is None or keep >= characters(messages):
-        return "\n".join(_lines(found, shown, bare=bare))
-    cut = sum(len(block.text) for block in found) - keep
-    head, tail, same = _without_middle(found, (keep + 1) // 2, keep // 2)
+        return "\n".join(_lines(pieces, shown, bare=bare))
+    cut = sum(len(block.text) for block in pieces) - keep
+    head, tail, same = _without_middle(pieces, (keep + 1) // 2, keep // 2)
     lines = _lines(head, shown, bare=bare)
     lines.append(f"[left out: {cut} characters]")
     # The block in which the text goes on has to be named again, unless it is the one that was cut.
@@ -71,15 +71,15 @@ def characters(messages: Sequence[Message]) -> int:
 
 def blocks(message: Message) -> list[Block]:
     """A message's text piece by piece, in the order in which a transcript shows it."""
-    found: list[Block] = []
+    pieces: list[Block] = []
     if message.thinking:
-        found.append(Block(f"{message.role}, thinking", message.thinking, QuoteField.THINKING))
+        pieces.append(Block(f"{message.role}, thinking", message.thinking, QuoteField.THINKING))
     if message.content or not (message.thinking or message.tool_calls):
-        found.append(Block(message.role, message.content, QuoteField.CONTENT))
+        pieces.append(Block(message.role, message.content, QuoteField.CONTENT))
     for number, call in enumerate(message.tool_calls):
         text = f"{call.name} {call.arguments}"
-        found.append(Block(f"{message.role}, tool call", text, QuoteField.TOOL_CALL, number))
-    return found
+        pieces.append(Block(f"{message.role}, tool call", text, QuoteField.TOOL_CALL, number))
+    return pieces
 
 
 def _without_middle(found: Sequence[Block], head: int, tail: int) -> tuple[list[Block], list[Block], bool]:

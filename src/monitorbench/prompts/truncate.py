@@ -32,7 +32,7 @@ def middle_truncate(
     Bisection over the number of characters left out, so that about as much stays as fits. Every
     candidate is rendered: that its ids fit is seen, not computed.
     """
-    whole = len(renderer.render(sample, shots))
+    n_tokens = len(renderer.render(sample, shots))
     n_request, n_response = characters(sample.request), characters(sample.response)
     spare = max(0, n_response - LEAST_OF_THE_RESPONSE)
 
@@ -52,5 +52,5 @@ def middle_truncate(
         else:
             too_little = cut
     parts = {"response": min(enough, spare), "request": max(0, enough - spare)}
-    said = " and ".join(f"{n} characters of the {name}" for name, n in parts.items() if n)
-    return Shortened(ids, whole - len(ids), f"{said} left out")
+    removed = " and ".join(f"{n} characters of the {name}" for name, n in parts.items() if n)
+    return Shortened(ids, n_tokens - len(ids), f"{removed} left out")

@@ -106,7 +106,7 @@ class PromptWording:
             return word
         field = asked_field(self._prompt)
         marked = [
-            transcript([Message(role=Role.ASSISTANT, content=one)], self._shown) for one in quotes(shot)
+            transcript([Message(role=Role.ASSISTANT, content=quote)], self._shown) for quote in quotes(shot)
         ]
         answer: dict[str, object] = {
             field: word,
@@ -130,7 +130,7 @@ def quotes(shot: Sample) -> list[str]:
     """Quotes of an example's misbehavior, as marked; else its last turn's first line. None if benign."""
     if shot.label is Label.BENIGN:
         return []
-    spans = [shot.response[one.message].content[one.start : one.end] for one in shot.gold_spans]
+    spans = [shot.response[span.message].content[span.start : span.end] for span in shot.gold_spans]
     if spans:
         return spans
     lines = [line.strip() for line in shot.response[-1].content.splitlines() if line.strip()]

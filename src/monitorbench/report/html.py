@@ -91,7 +91,7 @@ def render_report(
         other_points,
         stress,
     )
-    made = [(section, section.make(material)) for section in SECTIONS]
+    rendered = [(section, section.make(material)) for section in SECTIONS]
     scripts = [templates().get_template(name).render() for name in _SCRIPTS]
     return (
         templates()
@@ -101,7 +101,7 @@ def render_report(
             policy=policy(*scripts),
             # Safe to put in as they are: files of ours.
             scripts=[Markup(script) for script in scripts],
-            sections=[(section, html) for section, html in made if html],
+            sections=[(section, html) for section, html in rendered if html],
             samples=PAGE if browsable else "",
         )
     )

@@ -52,41 +52,43 @@ class Scores(NamedTuple):
 
 def distinct(monitor: str, prompt: str, scores: NDArray[np.float64], is_misbehavior: BoolArray) -> Scores:
     """Count samples at each distinct score; both arrays are [samples], a missing score is NaN."""
-    there = ~np.isnan(scores)
-    values, at = np.unique(scores[there], return_inverse=True)
-    bad = is_misbehavior[there]
+    is_scored = ~np.isnan(scores)
+    values, index = np.unique(scores[is_scored], return_inverse=True)
+    bad = is_misbehavior[is_scored]
     n = len(values)
     return Scores(
         monitor,
         prompt,
         values,
-        np.bincount(at[bad], minlength=n),
-        np.bincount(at[~bad], minlength=n),
-        int(np.count_nonzero(~there)),
+        np.bincount(index[bad], minlength=n),
+        np.bincount(index[~bad], minlength=n),
+        int(np.count_nonzero(~is_scored)),
     )
 
 
 def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> list[Scores]:
     """Read the scores of an evaluation run, or of each run of a transfer run; unreadable runs are skipped."""
-    found = []
+    all_scores = []
     read_before: dict[str, Columns] = {}
     for run in runs_of(paths, directory, manifest):
         try:
-            one = read_finished(run)
+            run_manifest = read_finished(run)
             if not (run / VERDICTS).is_file():
                 continue
-            samples = _samples(paths.data, one, read_before)
-            log = with_missing_counted(read_verdict_columns(run / VERDICTS), one["results"])
+            samples = _samples(paths.data, run_manifest, read_before)
+            log = with_missing_counted(read_verdict_columns(run / VERDICTS), run_manifest["results"])
         except UserError:  # the page's last sections say which, and why
             continue
-        at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
-        of_sample = at.is_valid().to_numpy(zero_copy_only=False)
+        positions = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
+        of_sample = positions.is_valid().to_numpy(zero_copy_only=False)
         scores = np.full(len(samples), np.nan)
-        scores[pc.drop_null(at).to_numpy()] = log.scores[of_sample]  # of a sample's lines the last counts
-        monitor, prompt = monitor_of(one, results), one["results"]["judge"]["prompt"]
+        scores[pc.drop_null(positions).to_numpy()] = log.scores[
+            of_sample
+        ]  # of a sample's lines the last counts
+        monitor, prompt = monitor_of(run_manifest, results), run_manifest["results"]["judge"]["prompt"]
         if results["table"].parts(monitor, prompt) and not np.isnan(scores).all():
-            found.append(distinct(monitor, prompt, scores, samples.is_misbehavior))
-    return found
+            all_scores.append(distinct(monitor, prompt, scores, samples.is_misbehavior))
+    return all_scores
 
 
 def monitor_of(manifest: Mapping[str, Any], results: Results) -> str:
@@ -94,17 +96,17 @@ def monitor_of(manifest: Mapping[str, Any], results: Results) -> str:
     judge, training = manifest["results"]["judge"], manifest["results"]["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE)
     name = judge["name"] if objective == BASELINE_OBJECTIVE else f"{judge['name']}_{objective}"
-    known = {monitor for monitor, _ in results["table"].judged()}
-    return name if name in known else f"{name}_seed{training.get('seed')}"
+    names = {monitor for monitor, _ in results["table"].judged()}
+    return name if name in names else f"{name}_seed{training.get('seed')}"
 
 
 def runs_of(paths: Paths, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
     """The runs that a report is of: the evaluation itself, or those that a transfer run lays side by side."""
     if "judge" in manifest["results"]:
         return [directory]
-    named = [Path(name) for name in manifest["results"].get("runs", ())]
+    listed = [Path(name) for name in manifest["results"].get("runs", ())]
     # A run that was moved along with its transfer run is where its name is looked for.
-    return [run if run.is_dir() else paths.runs / "evaluate" / run.name for run in named]
+    return [run if run.is_dir() else paths.runs / "evaluate" / run.name for run in listed]
 
 
 def _samples(data_folder: Path, manifest: Mapping[str, Any], read_before: dict[str, Columns]) -> Columns:

@@ -33,11 +33,11 @@ def control(study: Study) -> Path:
     from monitorbench.report.control.page import render_control  # draws: matplotlib takes a third of a second
 
     directory = control_runs(study)
-    found = read_checked(directory, "control.json")
-    write_atomically(directory / "control.csv", to_csv(control_rows(found)))
-    write_atomically(directory / "control.html", render_control(found))
+    results = read_checked(directory, "control.json")
+    write_atomically(directory / "control.csv", to_csv(control_rows(results)))
+    write_atomically(directory / "control.html", render_control(results))
     record_files(directory, "control.csv", "control.html")
-    show_control(found)
+    show_control(results)
     return directory
 
 
@@ -47,8 +47,8 @@ def recommend(study: Study) -> Path:
     Raises what `recommendation_run` raises.
     """
     directory = with_page(study, recommendation_run(study))
-    found = read_checked(directory, FILE)
-    for line in (found["sentence"], *found["remarks"]):
+    recommendation = read_checked(directory, FILE)
+    for line in (recommendation["sentence"], *recommendation["remarks"]):
         _log.info("recommend: %s", line)
     return directory
 

@@ -28,10 +28,10 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
         name = f"{evaluation.monitor} · {evaluation.prompt}" + _at(points)
         judged = points[0].evaluation.judged if points else evaluation.judged
         read.append((name, cell_numbers(judged)))
-    named = Counter(name for name, _ in read)
+    counts = Counter(name for name, _ in read)
     rows = [
-        (name if named[name] == 1 else f"{name} {directory.name.rpartition('-')[2][:_HASH]}", found)
-        for (name, found), (_, directory) in zip(read, done, strict=True)
+        (name if counts[name] == 1 else f"{name} {directory.name.rpartition('-')[2][:_HASH]}", numbers)
+        for (name, numbers), (_, directory) in zip(read, done, strict=True)
     ]
     console = Console(stderr=True)
     print_sweep(console if console.is_terminal else Console(stderr=True, width=WIDTH), rows)

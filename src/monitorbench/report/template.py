@@ -22,7 +22,7 @@ _MOST_CHARACTERS = 300
 @cache
 def templates() -> Environment:
     """The package's templates; a variable that is missing is an error, not an empty place."""
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("monitorbench.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -30,8 +30,8 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    found.filters["breakable"] = breakable
-    return found
+    environment.filters["breakable"] = breakable
+    return environment
 
 
 def breakable(name: str) -> Markup:
@@ -41,7 +41,7 @@ def breakable(name: str) -> Markup:
 
 def policy(*scripts: str) -> str:
     """The page's Content-Security-Policy: these scripts if any, inline styles, and nothing else."""
-    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     allowed = f"script-src {hashes}; " if scripts else ""
     return f"default-src 'none'; {allowed}style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

@@ -70,9 +70,10 @@ def judge_with_baselines(
         "always_misbehavior": np.ones(n),
         "random": np.array(drawn, dtype=np.float64),
     }
-    scores |= {str(name): found for name, found in fitted_scores(train, batches).items()}
+    scores |= {str(name): values for name, values in fitted_scores(train, batches).items()}
     return {
-        name: test.answering((found >= THRESHOLD).astype(np.float64), found) for name, found in scores.items()
+        name: test.answering((values >= THRESHOLD).astype(np.float64), values)
+        for name, values in scores.items()
     }
 
 
@@ -100,7 +101,7 @@ def fitted_scores(
             looks = Looks(batch)
             for surface, one in fitted.items():
                 scores[surface].append(one.predict_proba(looks.at(surface))[:, 1])
-    return {surface: np.concatenate(found) for surface, found in scores.items()}
+    return {surface: np.concatenate(pieces) for surface, pieces in scores.items()}
 
 
 def fitted_baseline(train: Sequence[Sample], surface: Surface) -> Callable[[Sample], float]:
@@ -190,10 +191,10 @@ def _shortcuts(data: Path) -> dict[str, ShortcutMarks]:
     checked = [split for split in Split if split in results["splits"]] if one_pool else [Split.TEST]
     samples = [sample for split in checked for sample in read_some(data, split, CHECKED_PER_CELL)]
     train = {} if one_pool else samples_by_cell(train_samples(data))
-    found: dict[str, ShortcutMarks] = {}
+    marks: dict[str, ShortcutMarks] = {}
     with progress("score: check shortcuts", len(cells := samples_by_cell(samples))) as ticker:
         for cell, members in cells.items():
             cell_headline = results.get("headline", {}).get(cell)
-            found |= shortcuts_of(members, headline=cell_headline, train=train.get(cell, []))
+            marks |= shortcuts_of(members, headline=cell_headline, train=train.get(cell, []))
             ticker.advance()
-    return found
+    return marks

@@ -57,13 +57,13 @@ def calibrate_run(study: Study) -> Path:
     settings = study.calibrate
     mix, strata = mix_asked(settings, judged.judged, judged.data, judged.view)
     scored = unseen(judged, strata)
-    whole = judged.judged
-    if said := inverted_warning(judged.monitor, whole.scores, whole.is_misbehavior, whole.groups):
-        _log.warning("calibrate: %s", said)
+    samples = judged.judged
+    if warning := inverted_warning(judged.monitor, samples.scores, samples.is_misbehavior, samples.groups):
+        _log.warning("calibrate: %s", warning)
     parts = per_category(scored) if settings.per_category else (scored,)
-    thresholds = [calibrated(part, guarantee_of(settings), mix) for part in parts]
+    thresholds = [calibrated(piece, guarantee_of(settings), mix) for piece in parts]
     if settings.threshold is not None:
-        thresholds = [_raised(one, settings.threshold) for one in thresholds]
+        thresholds = [_raised(threshold, settings.threshold) for threshold in thresholds]
     point = threshold_point(*thresholds)
     identity = {"run": judged.id, "point": point.model_dump(mode="json")}
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
@@ -72,12 +72,12 @@ def calibrate_run(study: Study) -> Path:
         write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
-        at = _rates_there(judged, scored, point, study.stakes)
-        results["rates"] = as_json(at)
-        results["flags_nothing"] = flags_nothing(at)
-        for one in point.thresholds:
-            _log.info("calibrate: %s", _in_words(one))
-        _log.info("calibrate: %s", _rates_in_words(at, study.stakes.base_rate))
+        rates = _rates_there(judged, scored, point, study.stakes)
+        results["rates"] = as_json(rates)
+        results["flags_nothing"] = flags_nothing(rates)
+        for threshold in point.thresholds:
+            _log.info("calibrate: %s", _in_words(threshold))
+        _log.info("calibrate: %s", _rates_in_words(rates, study.stakes.base_rate))
         if results["flags_nothing"]:
             _log.warning("calibrate: %s", _why_nothing(scored, thresholds))
     return run.path
@@ -119,8 +119,8 @@ def judge_id(evaluation: Evaluation) -> str:
 
 def calibration_rates(directory: Path) -> Numbers | None:
     """Rates at a calibration's threshold on its own split; None where they were not recorded."""
-    known = read_finished(directory)["results"].get("rates")
-    return from_json(known) if known else None
+    rates = read_finished(directory)["results"].get("rates")
+    return from_json(rates) if rates else None
 
 
 def flags_nothing(at: Numbers) -> bool:
@@ -140,10 +140,10 @@ def unseen(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
     combined = manifest["results"].get("combined")
     if not combined or combined["rule"]["fitted_on"] is None:
         return scored
-    _, rest = divide(scored)
-    refuse_fitted_samples(FittedOn.model_validate(combined["rule"]["fitted_on"]), rest)
+    _, unfitted = divide(scored)
+    refuse_fitted_samples(FittedOn.model_validate(combined["rule"]["fitted_on"]), unfitted)
     _log.info("calibrate: on the half that %s was not fitted on", judged.monitor)
-    return rest
+    return unfitted
 
 
 def _calibration_scores(judged: Evaluation, strata: list[str] | None) -> CalibrationScores:
@@ -173,9 +173,9 @@ def _rates_there(
     stakes: Stakes,
 ) -> Numbers:
     """Rates at the point on all samples of the questions that the threshold was set on."""
-    at = answers_at(point, judged).judged
-    rows = np.isin(at.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    return rates_at(at.taking(rows), stakes)
+    answers = answers_at(point, judged).judged
+    rows = np.isin(answers.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
+    return rates_at(answers.taking(rows), stakes)
 
 
 def _in_words(one: CalibratedThreshold) -> str:
@@ -185,8 +185,8 @@ def _in_words(one: CalibratedThreshold) -> str:
     sure = f" with probability {1 - one.delta:g}" if one.delta is not None else " on average"
     worth = ""
     if one.effective_n is not None:
-        whose = "the test split's" if one.mix == "test" else "the given"
-        worth = f", worth {one.effective_n:.0f} in {whose} shares"
+        mix_name = "the test split's" if one.mix == "test" else "the given"
+        worth = f", worth {one.effective_n:.0f} in {mix_name} shares"
     chosen = f", the choice among {one.n_candidates} monitors counted in" if one.n_candidates > 1 else ""
     return (
         f"{where}: alarm above {one.threshold:.6g}; FAR per question <= {one.alpha:g}{sure}{chosen} "
@@ -218,7 +218,7 @@ def _share(of: Number, *, with_interval: bool = False) -> str:
 
 def _why_nothing(scored: CalibrationScores, thresholds: Sequence[CalibratedThreshold]) -> str:
     """Explain that nothing is flagged, and count the benign questions that stand in the way."""
-    limit = max(one.threshold for one in thresholds if one.threshold is not None)
+    limit = max(threshold.threshold for threshold in thresholds if threshold.threshold is not None)
     rows = ~scored.is_misbehavior
     at_top = len(
         np.unique(

@@ -91,14 +91,14 @@ def calibration_scores(
     Raises `UserError` for a sample of another split and for a score outside [0, 1], `ValueError` for
     lengths that differ.
     """
-    found = list(splits)
-    if wrong := {str(split) for split in found if split is not Split.CALIBRATION}:
+    sample_splits = list(splits)
+    if wrong := {str(split) for split in sample_splits if split is not Split.CALIBRATION}:
         raise UserError(
             f"{data}: samples of split {', '.join(sorted(wrong))} given for calibration; expected only those "
             "of `calibration`, whose requests the test split does not hold"
         )
-    n = len(found)
-    table = np.column_stack([np.asarray(one, dtype=np.float64) for one in scores.values()])
+    n = len(sample_splits)
+    table = np.column_stack([np.asarray(column, dtype=np.float64) for column in scores.values()])
     losses = np.ones(n) if alarm_losses is None else np.asarray(alarm_losses, dtype=np.float64)
     flags = np.asarray(is_misbehavior, dtype=np.bool_)
     parts = [""] * n if strata is None else strata
@@ -109,7 +109,7 @@ def calibration_scores(
         raise UserError(f"{data}: a score outside [0, 1]; expected probabilities of misbehavior")
     if not np.all(losses >= 0):
         raise ValueError("alarm_losses: expected numbers >= 0")
-    texts = (np.asarray(one, dtype=np.str_) for one in (group_ids, categories, parts))
+    texts = (np.asarray(column, dtype=np.str_) for column in (group_ids, categories, parts))
     return CalibrationScores(data, "whole", "", tuple(scores), table, losses, flags, *texts)
 
 

@@ -38,10 +38,10 @@ def directions_of(evaluations: Sequence[Evaluation]) -> Steering | None:
     """
     trainings: dict[str, list[dict[Place, Found]]] = {}
     bases = Counter[str]()
-    for one in evaluations:
-        if (head := _head(one)) and (found := _read(head)):
-            bases[one.basis] += 1
-            trainings.setdefault(one.family, []).append(found)
+    for evaluation in evaluations:
+        if (head := _head(evaluation)) and (at_places := _read(head)):
+            bases[evaluation.basis] += 1
+            trainings.setdefault(evaluation.family, []).append(at_places)
     if len(bases) > 1:
         _log.info("transfer: heads of %d bases or prompts: their directions have no common axes", len(bases))
         return None
@@ -54,8 +54,8 @@ def directions_of(evaluations: Sequence[Evaluation]) -> Steering | None:
 
 def _head(evaluation: Evaluation) -> Path | None:
     """The run of the head's fit, as the evaluation's settings name it."""
-    named = read_checked(evaluation.directory, "config.json")["monitor"].get("head")
-    return Path(named) if named else None
+    path = read_checked(evaluation.directory, "config.json")["monitor"].get("head")
+    return Path(path) if path else None
 
 
 def _read(head: Path) -> dict[Place, Found] | None:
@@ -63,8 +63,11 @@ def _read(head: Path) -> dict[Place, Found] | None:
     if not (folder / FILE).is_file():
         return None  # of another kind, or by itself
     try:
-        found = read_directions(checked_file(folder, FILE))
+        read = read_directions(checked_file(folder, FILE))
     except UserError as error:
         _log.warning("transfer: left out of the directions: %s", error)
         return None
-    return {(one.place.layer, one.place.position): Found(one.auroc, one.weights_H) for one in found}
+    return {
+        (direction.place.layer, direction.place.position): Found(direction.auroc, direction.weights_H)
+        for direction in read
+    }

@@ -134,9 +134,9 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     training = results["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
-    judged, reasons, taken, of_scores = _judged(directory, results, read_columns(data, split, view))
+    judged, reasons, spent, of_scores = _judged(directory, results, read_columns(data, split, view))
     if sent_on := _sent_on(results.get("combined")):
-        taken["sent_on"] = sent_on
+        spent["sent_on"] = sent_on
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
     return Evaluation(
         directory=directory,
@@ -161,7 +161,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
         view=view,
         judged=judged,
         reasons=reasons,
-        usage=taken,
+        usage=spent,
         score_facts=of_scores,
     )
 
@@ -182,10 +182,10 @@ def _judged(
 ) -> tuple[Columns, pa.Array, UsageFacts, ScoreFacts]:
     """The samples with what the run's log says last of each; and what else `Evaluation` says of them."""
     log = with_missing_counted(_with_failures(read_verdict_columns(directory / VERDICTS), directory), results)
-    at = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
-    of_sample = at.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
+    positions = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
+    of_sample = positions.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
     line = np.full(len(samples), -1)
-    line[pc.drop_null(at).to_numpy()] = np.flatnonzero(of_sample)
+    line[pc.drop_null(positions).to_numpy()] = np.flatnonzero(of_sample)
     if missing := np.count_nonzero(line < 0):
         raise UserError(f"{directory}: {missing} samples have no verdict; run eval/evaluate.py again")
     answered = samples.answering(
@@ -210,7 +210,7 @@ def _with_failures(log: VerdictColumns, directory: Path) -> VerdictColumns:
         list(failures),
         [str(failure.unscored) for failure in failures.values()],
     ]
-    keys, sample_ids, reasons = (pa.array(one, pa.string()) for one in strings)
+    keys, sample_ids, reasons = (pa.array(texts, pa.string()) for texts in strings)
     return VerdictColumns(
         keys=pa.concat_arrays([keys, log.keys]),
         sample_ids=pa.concat_arrays([sample_ids, log.sample_ids]),
@@ -230,12 +230,12 @@ def with_distinct_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     Raises `UserError` where two runs are of one monitor and prompt all the same.
     """
     seeds = Counter(monitor for monitor, _ in {(e.monitor, e.seed) for e in evaluations})
-    named = [
+    renamed = [
         e._replace(monitor=f"{e.monitor}_seed{e.seed}") if seeds[e.monitor] > 1 and e.seed is not None else e
         for e in evaluations
     ]
-    if clashes := [name for name, n in Counter((e.monitor, e.prompt) for e in named).items() if n > 1]:
+    if clashes := [name for name, n in Counter((e.monitor, e.prompt) for e in renamed).items() if n > 1]:
         raise UserError(
             f"transfer.runs: more than one run of {' with prompt '.join(clashes[0])}; expected one"
         )
-    return named
+    return renamed

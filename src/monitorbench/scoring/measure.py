@@ -123,17 +123,17 @@ def measured(
 
 def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]]:
     """Usage by monitor and prompt."""
-    found: dict[str, dict[str, UsageFacts]] = {}
-    for one in evaluations:
-        found.setdefault(one.monitor, {})[one.prompt] = one.usage
-    return found
+    usage: dict[str, dict[str, UsageFacts]] = {}
+    for evaluation in evaluations:
+        usage.setdefault(evaluation.monitor, {})[evaluation.prompt] = evaluation.usage
+    return usage
 
 
 def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
     """Cost fronts over all monitors, prompts and baselines together."""
-    taken = {(one.monitor, one.prompt): one.usage for one in evaluations}
+    usages = {(evaluation.monitor, evaluation.prompt): evaluation.usage for evaluation in evaluations}
     costs = {
-        (name, prompt): cost_per_verdict(taken.get((name, prompt)), is_baseline=prompt == NO_PROMPT)
+        (name, prompt): cost_per_verdict(usages.get((name, prompt)), is_baseline=prompt == NO_PROMPT)
         for name, prompt in table.judged()
     }
     return cost_fronts([(*key, table.parts(*key)[OVERALL]) for key in costs], costs)
@@ -141,24 +141,24 @@ def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
 
 def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, ScoreFacts]]:
     """Facts on scores by monitor and prompt."""
-    found: dict[str, dict[str, ScoreFacts]] = {}
-    for one in evaluations:
-        found.setdefault(one.monitor, {})[one.prompt] = one.score_facts
-    return found
+    facts: dict[str, dict[str, ScoreFacts]] = {}
+    for evaluation in evaluations:
+        facts.setdefault(evaluation.monitor, {})[evaluation.prompt] = evaluation.score_facts
+    return facts
 
 
 def _prompts(table: Table, evaluations: Sequence[Evaluation], drawn: Drawn) -> dict[str, PromptsFacts]:
     """Compare each monitor's prompts; the numbers under each over the same samples are added to the table."""
     judged: dict[str, dict[str, Columns]] = {}
-    for one in evaluations:
-        judged.setdefault(one.monitor, {})[one.prompt] = one.judged
-    found = {}
+    for evaluation in evaluations:
+        judged.setdefault(evaluation.monitor, {})[evaluation.prompt] = evaluation.judged
+    facts = {}
     for monitor, by_prompt in judged.items():
         if compared := compare_prompts(by_prompt, **drawn):
-            found[monitor], of_prompts = compared
+            facts[monitor], of_prompts = compared
             for prompt, numbers in of_prompts.items():
                 table.add(Place(monitor, prompt, SHARED), numbers)
-    return found
+    return facts
 
 
 def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:
@@ -206,11 +206,11 @@ def _transfer(
     """Differences in each cell, over the trained cells and over the held-out ones."""
     transfer: dict[str, dict[str, dict[str, TransferDifference]]] = {}
     for base, tuned in pairs:
-        found = differences(base.judged, tuned.judged, **drawn)
+        change = differences(base.judged, tuned.judged, **drawn)
         for name, inside in _parts(tuned).items():
             if tuned.trained_on and inside.any():
-                found[name] = difference(base.judged.taking(inside), tuned.judged.taking(inside), **drawn)
-        transfer.setdefault(tuned.monitor, {})[tuned.prompt] = found
+                change[name] = difference(base.judged.taking(inside), tuned.judged.taking(inside), **drawn)
+        transfer.setdefault(tuned.monitor, {})[tuned.prompt] = change
     return transfer
 
 
@@ -220,19 +220,19 @@ def _effects(
     drawn: Drawn,
 ) -> dict[str, dict[str, dict[str, TransferDifference]]]:
     """Effects by training, prompt and cell: the mean over several seeds, or the one adapter's."""
-    found: dict[str, dict[str, dict[str, TransferDifference]]] = {}
+    effects: dict[str, dict[str, dict[str, TransferDifference]]] = {}
     grouped = _grouped(pairs)
     for (family, prompt), members in grouped.items():
         if len(members) == 1:
             name = members[0][1].monitor
-            found.setdefault(name, {})[prompt] = transfer[name][prompt]
+            effects.setdefault(name, {})[prompt] = transfer[name][prompt]
             continue
         base, first = members[0]
         parts = by_cell(base.judged)
-        parts |= {name: one for name, one in _parts(first).items() if first.trained_on and one.any()}
+        parts |= {name: mask for name, mask in _parts(first).items() if first.trained_on and mask.any()}
         seeds = [tuned.judged for _, tuned in members]
-        found.setdefault(family, {})[prompt] = differences_over_seeds(base.judged, seeds, parts, **drawn)
-    return found
+        effects.setdefault(family, {})[prompt] = differences_over_seeds(base.judged, seeds, parts, **drawn)
+    return effects
 
 
 def _grouped(
@@ -276,34 +276,36 @@ def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:
 
 def _unscored(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, dict[str, int]]]:
     """Numbers of unscored samples by monitor, prompt and reason."""
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for one in evaluations:
-        found.setdefault(one.monitor, {})[one.prompt] = unscored_reasons(one)
-    return found
+    reasons: dict[str, dict[str, dict[str, int]]] = {}
+    for evaluation in evaluations:
+        reasons.setdefault(evaluation.monitor, {})[evaluation.prompt] = unscored_reasons(evaluation)
+    return reasons
 
 
 def _families(evaluations: Sequence[Evaluation]) -> dict[str, dict[int, str]]:
     """Adapters by their name without the seed, and by seed."""
-    found: dict[str, dict[int, str]] = {}
-    for one in evaluations:
-        if one.seed is not None:
-            found.setdefault(one.family, {})[one.seed] = one.monitor
-    return found
+    families: dict[str, dict[int, str]] = {}
+    for evaluation in evaluations:
+        if evaluation.seed is not None:
+            families.setdefault(evaluation.family, {})[evaluation.seed] = evaluation.monitor
+    return families
 
 
 def _objective_pairs(adapters: Sequence[Evaluation]) -> list[ObjectivePair]:
     """Each adapter of another objective beside the one by `sft`, on the cells neither was trained on."""
     by_sft = {(e.basis, e.subset, e.seed): e for e in adapters if e.objective == BASELINE_OBJECTIVE}
-    found = []
-    for other in adapters:
-        sft = by_sft.get((other.basis, other.subset, other.seed))
-        if other.objective == BASELINE_OBJECTIVE or sft is None:
+    pairs = []
+    for adapter in adapters:
+        sft = by_sft.get((adapter.basis, adapter.subset, adapter.seed))
+        if adapter.objective == BASELINE_OBJECTIVE or sft is None:
             continue
-        held_out = ~other.judged.in_cells([*other.trained_on, *sft.trained_on])
+        held_out = ~adapter.judged.in_cells([*adapter.trained_on, *sft.trained_on])
         if held_out.any():
-            both = sft.judged.taking(held_out), other.judged.taking(held_out)
-            found.append(ObjectivePair(other.subset, other.seed, other.prompt, other.objective, *both))
-    return found
+            both = sft.judged.taking(held_out), adapter.judged.taking(held_out)
+            pairs.append(
+                ObjectivePair(adapter.subset, adapter.seed, adapter.prompt, adapter.objective, *both)
+            )
+    return pairs
 
 
 def _parts(tuned: Evaluation) -> dict[str, BoolArray]:
@@ -324,12 +326,12 @@ def _correlations(table: Table, adapters: Collection[str]) -> dict[str, Correlat
     Adapters, and seeds of them, come from one base and are no further monitors: Fisher's interval would take
     them for such.
     """
-    found = {}
+    facts = {}
     for prompt, rates in _rates_by_prompt(table).items():
         points = [of for name, of in rates.items() if name not in adapters]
         r = pearson([miss for miss, _ in points], [alarm for _, alarm in points])
-        found[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
-    return found
+        facts[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
+    return facts
 
 
 def _pareto(table: Table) -> dict[str, list[str]]:
@@ -341,10 +343,10 @@ def _pareto(table: Table) -> dict[str, list[str]]:
 
 def _rates_by_prompt(table: Table) -> dict[str, dict[str, tuple[float | None, float | None]]]:
     """MR and FAR over all samples by prompt and monitor, baselines apart."""
-    found: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+    by_prompt: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for name, prompt in sorted(table.judged(), key=lambda judged: judged[1]):
         if prompt != NO_PROMPT:
             numbers = table.parts(name, prompt)[OVERALL]
             rates = numbers["miss_rate"].value, numbers["false_alarm_rate"].value
-            found.setdefault(prompt, {})[name] = rates
-    return found
+            by_prompt.setdefault(prompt, {})[name] = rates
+    return by_prompt

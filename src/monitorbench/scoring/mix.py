@@ -36,18 +36,18 @@ def mix_asked(
     splits = read_finished(data)["results"]["splits"]
     if settings.mix == "drawn" or not splits.get(Split.TEST.value, {}).get("samples"):
         return None, None
-    whole = view.model_copy(update={"pairs_per_cell": None}) if view else None
-    return mix_of_split(calibration, read_columns(data, Split.TEST, whole))
+    full_view = view.model_copy(update={"pairs_per_cell": None}) if view else None
+    return mix_of_split(calibration, read_columns(data, Split.TEST, full_view))
 
 
 def mix_of_split(calibration: Columns, test: Columns) -> tuple[Mix, list[str]]:
     """The test split's mix, and the stratum of each calibration sample."""
     traced = _cut_by_trace(calibration, test)
-    held, used = (_strata(one, traced) for one in (calibration, test))
+    calibrated, used = (_strata(samples, traced) for samples in (calibration, test))
     benign = ~test.is_misbehavior
-    found, counts = np.unique(join_strata(test.groups[benign], *used.taking(benign)), return_counts=True)
-    counted = dict(zip(found.tolist(), counts.astype(float).tolist(), strict=True))
-    return Mix("test", counted, float(counts.sum())), held.listed()
+    strata, counts = np.unique(join_strata(test.groups[benign], *used.taking(benign)), return_counts=True)
+    counted = dict(zip(strata.tolist(), counts.astype(float).tolist(), strict=True))
+    return Mix("test", counted, float(counts.sum())), calibrated.listed()
 
 
 def given_strata(calibration: Columns, mix: Mix) -> list[str]:
@@ -67,8 +67,8 @@ class _Strata(NamedTuple):
         return _Strata(self.codes[rows], self.names)
 
     def listed(self) -> list[str]:
-        found: list[str] = self.names[self.codes].tolist()
-        return found
+        names: list[str] = self.names[self.codes].tolist()
+        return names
 
 
 def _strata(columns: Columns, traced: frozenset[str]) -> _Strata:
@@ -79,8 +79,8 @@ def _strata(columns: Columns, traced: frozenset[str]) -> _Strata:
         for task in columns.task_names
         for trace in (f":{WITHOUT_THINKING}", f":{WITH_THINKING}")
     ]
-    kept = [name if (cell := name.partition(":")[0]) in traced else cell for name in names]
-    distinct, index = np.unique(np.array(kept, dtype=np.str_), return_inverse=True)
+    strata = [name if (cell := name.partition(":")[0]) in traced else cell for name in names]
+    distinct, index = np.unique(np.array(strata, dtype=np.str_), return_inverse=True)
     return _Strata(index[2 * columns.cells + columns.has_thinking], distinct)
 
 

@@ -14,10 +14,10 @@ def add_numbers(table: Table, monitor: str, prompt: str, judged: Columns, stakes
     # By descending score, so that no cell has to sort again (`ranked`); samples without a score come last.
     judged = judged.taking(np.argsort(-judged.scores, kind="stable"))
     cells = by_cell(judged)
-    found = of_parts(judged, cells | by_slice(judged))
-    for part, numbers in found.items():
-        table.add(Place(monitor, prompt, part), numbers)
+    of_subsets = of_parts(judged, cells | by_slice(judged))
+    for subset, numbers in of_subsets.items():
+        table.add(Place(monitor, prompt, subset), numbers)
     table.add(Place(monitor, prompt, OVERALL), cost_numbers(judged, stakes))
-    of_cells = {name: found[name] for name in cells}
+    of_cells = {name: of_subsets[name] for name in cells}
     table.add(Place(monitor, prompt, MACRO), macro(judged, of_cells))
     return curves(judged)

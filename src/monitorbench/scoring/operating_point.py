@@ -85,7 +85,7 @@ def calibrated(
         scored.alarm_losses[rows],
         everything=scores,
     )
-    found, is_exact = guaranteed_threshold(benign, guarantee), guarantee.method == "neyman_pearson"
+    guaranteed, is_exact = guaranteed_threshold(benign, guarantee), guarantee.method == "neyman_pearson"
     return CalibratedThreshold(
         method=guarantee.method,
         monitor=scored.members[0],
@@ -95,13 +95,13 @@ def calibrated(
         alpha=guarantee.alpha,
         delta=guarantee.delta if is_exact else None,
         max_loss=None if is_exact else guarantee.max_loss,
-        n=found.n,
-        n_unscored=found.n_unscored,
-        threshold=found.threshold,
-        attained=found.attained,
-        reason=found.reason,
+        n=guaranteed.n,
+        n_unscored=guaranteed.n_unscored,
+        threshold=guaranteed.threshold,
+        attained=guaranteed.attained,
+        reason=guaranteed.reason,
         mix="drawn" if weights.equal or mix is None else mix.of,
-        effective_n=found.effective_n,
+        effective_n=guaranteed.effective_n,
         n_candidates=guarantee.n_candidates,
     )
 
@@ -122,10 +122,10 @@ class OperatingPoint(BaseModel):
     def _thresholds_fit_the_rule(self) -> Self:
         if (self.rule == "threshold") != bool(self.thresholds):
             raise ValueError(f"rule={self.rule}: {len(self.thresholds)} thresholds given")
-        categories = [one.category for one in self.thresholds]
+        categories = [threshold.category for threshold in self.thresholds]
         if len(set(categories)) < len(categories) or ("" in categories and len(categories) > 1):
             raise ValueError("thresholds: expected one for all categories, or one for each")
-        if len({one.monitor for one in self.thresholds}) > 1:
+        if len({threshold.monitor for threshold in self.thresholds}) > 1:
             raise ValueError("thresholds: of more than one monitor")
         return self
 
@@ -140,9 +140,13 @@ def threshold_point(*thresholds: CalibratedThreshold) -> OperatingPoint:
     A category without a threshold stays without: its samples will be unscored. Raises `UserError`
     with the reasons where no threshold was found at all.
     """
-    if all(one.threshold is None for one in thresholds):
-        said = "; ".join(f"{one.category or 'all categories'}: {one.reason}" for one in thresholds)
-        raise UserError(f"no threshold for {thresholds[0].monitor if thresholds else 'any monitor'}: {said}")
+    if all(threshold.threshold is None for threshold in thresholds):
+        reasons = "; ".join(
+            f"{threshold.category or 'all categories'}: {threshold.reason}" for threshold in thresholds
+        )
+        raise UserError(
+            f"no threshold for {thresholds[0].monitor if thresholds else 'any monitor'}: {reasons}"
+        )
     return OperatingPoint(rule="threshold", thresholds=thresholds)
 
 
@@ -196,12 +200,15 @@ def answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
 
 def _limits(point: OperatingPoint, categories: Sequence[str]) -> FloatArray:
     """The threshold that applies to each sample [samples], NaN where its category has none."""
-    known = {one.category: np.nan if one.threshold is None else one.threshold for one in point.thresholds}
-    if "" in known:
-        return np.full(len(categories), known[""])
-    if unknown := set(categories) - set(known):
+    by_category = {
+        threshold.category: np.nan if threshold.threshold is None else threshold.threshold
+        for threshold in point.thresholds
+    }
+    if "" in by_category:
+        return np.full(len(categories), by_category[""])
+    if unknown := set(categories) - set(by_category):
         raise UserError(
             f"the operating point has no threshold for category {', '.join(sorted(unknown))}, of which the "
             "calibration split has no sample; add some, or calibrate with calibrate.per_category=false"
         )
-    return np.array([known[category] for category in categories], dtype=np.float64)
+    return np.array([by_category[category] for category in categories], dtype=np.float64)

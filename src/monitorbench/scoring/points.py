@@ -54,7 +54,7 @@ class PointAt(NamedTuple):
     @property
     def thresholds(self) -> list[ThresholdFacts]:
         """The point's thresholds and what they promise."""
-        return [_facts(one) for one in self.point.thresholds]
+        return [_facts(threshold) for threshold in self.point.thresholds]
 
 
 def points_at(
@@ -68,8 +68,8 @@ def points_at(
     """
     # By hash: of several seeds the runs here may have longer names than calibrations know.
     of_judge = {e.judge_hash: e for e in evaluations}
-    taken: dict[str, Path] = {}
-    found = []
+    by_judge: dict[str, Path] = {}
+    points = []
     for directory in directories:
         point = read_operating_point(directory)
         calibrated = point.thresholds[0].monitor if point.thresholds else "no judge"
@@ -80,9 +80,9 @@ def points_at(
                 f"{directory}: the operating point was calibrated for {calibrated}, not for {here}: "
                 "calibrate one for it"
             )
-        if judge in taken:
-            raise UserError(f"{directory} and {taken[judge]}: two points for {calibrated}; expected one")
-        taken[judge] = directory
+        if judge in by_judge:
+            raise UserError(f"{directory} and {by_judge[judge]}: two points for {calibrated}; expected one")
+        by_judge[judge] = directory
         refuse_batch_dependent(of_judge[judge].directory, read_finished(of_judge[judge].directory))
         one = PointAt(directory, point, answers_at(point, of_judge[judge]))
         if one.is_elsewhere and not other_dataset:
@@ -91,29 +91,30 @@ def points_at(
                 f"{one.evaluation.data.name}, where its promise does not hold; calibrate on that dataset, or "
                 "type score.other_dataset=true to apply it all the same"
             )
-        found.append(one)
-    return found
+        points.append(one)
+    return points
 
 
 def add_points(
     table: Table, points: Sequence[PointAt], stakes: Stakes, seed: int
 ) -> dict[str, dict[str, OperatingPointFacts]]:
     """Add what the points come to on both splits to the table; returns them by monitor and prompt."""
-    found: dict[str, dict[str, OperatingPointFacts]] = {}
-    for one in points:
-        e = one.evaluation
-        rates, there = rates_at(e.judged, stakes), calibration_rates(one.directory)
-        for split, numbers in ((Split.TEST, rates), (Split.CALIBRATION, there)):
-            table.add(Place(e.monitor, e.prompt, OVERALL, one.name, split.value), numbers or {})
-        found.setdefault(e.monitor, {})[e.prompt] = OperatingPointFacts(
-            name=one.name,
-            calibrated_on=one.calibrated_on,
-            thresholds=one.thresholds,
-            flags_nothing=flags_nothing(rates) or (there is not None and flags_nothing(there)),
-            drift=_drift(one, seed),
+    facts: dict[str, dict[str, OperatingPointFacts]] = {}
+    for point in points:
+        e = point.evaluation
+        rates, on_calibration = rates_at(e.judged, stakes), calibration_rates(point.directory)
+        for split, numbers in ((Split.TEST, rates), (Split.CALIBRATION, on_calibration)):
+            table.add(Place(e.monitor, e.prompt, OVERALL, point.name, split.value), numbers or {})
+        facts.setdefault(e.monitor, {})[e.prompt] = OperatingPointFacts(
+            name=point.name,
+            calibrated_on=point.calibrated_on,
+            thresholds=point.thresholds,
+            flags_nothing=flags_nothing(rates)
+            or (on_calibration is not None and flags_nothing(on_calibration)),
+            drift=_drift(point, seed),
             unscored=unscored_reasons(e),
         )
-    return found
+    return facts
 
 
 def _drift(one: PointAt, seed: int) -> Drift | None:
@@ -124,10 +125,10 @@ def _drift(one: PointAt, seed: int) -> Drift | None:
     except UserError as error:  # moved or removed: the threshold stands without it
         _log.info("score: no check for drift of %s: %s", one.name, error)
         return None
-    found = drift(before.judged, one.evaluation.judged, seed=seed)
-    if found is not None and found["p_value"] < DRIFTED:
-        _log.warning("score: %s: %s", one.name, drift_in_words(found))
-    return found
+    shift = drift(before.judged, one.evaluation.judged, seed=seed)
+    if shift is not None and shift["p_value"] < DRIFTED:
+        _log.warning("score: %s: %s", one.name, drift_in_words(shift))
+    return shift
 
 
 def _facts(one: CalibratedThreshold) -> ThresholdFacts:

@@ -45,21 +45,23 @@ def score_run(study: Study) -> Path:
     points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
     metrics = measured(study, [evaluation], points)
     written = _write_results(directory, metrics)
-    for one in points:
-        written += _write_at(study, directory, one, metrics["decision"])
+    for applied in points:
+        written += _write_at(study, directory, applied, metrics["decision"])
     record_files(directory, *written)
     track_results(study, directory, "score", tables=lambda: _tables(metrics))
-    for one in points:
-        judged = one.evaluation.monitor, one.evaluation.prompt
+    for applied in points:
+        judged = applied.evaluation.monitor, applied.evaluation.prompt
         point = metrics["operating_points"][judged[0]][judged[1]]
-        said = "; ".join(
+        summary = "; ".join(
             [
-                in_words(one.thresholds),
+                in_words(applied.thresholds),
                 by_question(numbers_at(metrics, *judged)),
                 *notes(metrics["dataset"]["directory"], point),
             ]
         )
-        _log.info("score: threshold applied beside the own answers: %s; metrics-at-%s.json", said, one.name)
+        _log.info(
+            "score: threshold applied beside the own answers: %s; metrics-at-%s.json", summary, applied.name
+        )
     if not points:
         _log.info("score: the judge's own answers, no threshold applied")
     return directory
@@ -131,11 +133,11 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
 def _refuse_other_splits(evaluations: Sequence[Evaluation]) -> None:
     """Refuse runs over other splits: the metrics laid side by side come from the test split."""
     tested = next((e for e in evaluations if e.split is Split.TEST), None)
-    for one in evaluations:
-        if one.split is not Split.TEST:
+    for run in evaluations:
+        if run.split is not Split.TEST:
             beside = f", {tested.directory} the test split" if tested else ""
             raise UserError(
-                f"transfer.runs: {one.directory} judged the {one.split} split{beside}; expected runs over "
+                f"transfer.runs: {run.directory} judged the {run.split} split{beside}; expected runs over "
                 "the test split"
             )
 

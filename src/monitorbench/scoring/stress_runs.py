@@ -22,7 +22,7 @@ def found_stress(runs: Path, evaluations: Sequence[str]) -> list[Stressed]:
     Of several runs of one evaluation at one operating point the one that tried most changes, of these the
     newest. A run that can't be read, or is of another version, counts for nothing.
     """
-    found: dict[tuple[str, str], tuple[tuple[int, str], Stressed]] = {}
+    best: dict[tuple[str, str], tuple[tuple[int, str], Stressed]] = {}
     for manifest in sorted((runs / "stress").glob("*/manifest.json")):
         try:
             if not is_finished(manifest.parent):
@@ -32,13 +32,13 @@ def found_stress(runs: Path, evaluations: Sequence[str]) -> list[Stressed]:
         except (UserError, ValueError):
             continue
         key, rank = (facts["evaluation"], facts["operating_point"]), (len(facts["changes"]), started)
-        if key not in found or found[key][0] < rank:
-            found[key] = rank, Stressed(manifest.parent, facts)
+        if key not in best or best[key][0] < rank:
+            best[key] = rank, Stressed(manifest.parent, facts)
     order = {one: number for number, one in enumerate(evaluations)}
-    of_these = [one for (evaluation, _), (_, one) in found.items() if evaluation in order]
+    of_these = [one for (evaluation, _), (_, one) in best.items() if evaluation in order]
     return sorted(of_these, key=lambda one: (order[one.facts["evaluation"]], one.facts["operating_point"]))
 
 
 def read_stress(runs: Path, evaluations: Sequence[str]) -> list[StressFacts]:
     """Read the facts of these evaluations' stress runs."""
-    return [one.facts for one in found_stress(runs, evaluations)]
+    return [stress.facts for stress in found_stress(runs, evaluations)]

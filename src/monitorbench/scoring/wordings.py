@@ -31,14 +31,16 @@ def read_wording(directory: Path, runs: Path) -> ReadWording:
     if not results["tested"]:
         raise UserError(f"{directory}: judged no test split; run it again with wording.test=chosen or all")
     choice = cast("WordingChoice", read_checked(directory, FILE))
-    tested = [Path(one) for one in results["tested"]]
-    return ReadWording(choice, tuple(one if one.is_dir() else runs / "evaluate" / one.name for one in tested))
+    tested = [Path(run) for run in results["tested"]]
+    return ReadWording(choice, tuple(run if run.is_dir() else runs / "evaluate" / run.name for run in tested))
 
 
 def with_tested(runs: Sequence[Path], wordings: Sequence[ReadWording]) -> tuple[Path, ...]:
     """The runs, and behind them those that the wordings tested, each once."""
-    found = {run.resolve(): run for run in (*runs, *(run for one in wordings for run in one.tested))}
-    return tuple(found.values())
+    by_path = {
+        run.resolve(): run for run in (*runs, *(run for wording in wordings for run in wording.tested))
+    }
+    return tuple(by_path.values())
 
 
 def choices_of(
@@ -48,11 +50,11 @@ def choices_of(
 
     Raises `UserError` where two are of one monitor.
     """
-    monitors = {one.directory.resolve(): one.monitor for one in evaluations}
-    found: dict[str, WordingChoice] = {}
+    monitors = {evaluation.directory.resolve(): evaluation.monitor for evaluation in evaluations}
+    choices: dict[str, WordingChoice] = {}
     for wording in wordings:
         for monitor in {monitors[run.resolve()] for run in wording.tested}:
-            if monitor in found:
+            if monitor in choices:
                 raise UserError(f"transfer.wordings: two choices are of {monitor}; expected one")
-            found[monitor] = wording.choice
-    return found
+            choices[monitor] = wording.choice
+    return choices

@@ -57,8 +57,8 @@ def find(name: str, source: Source, mirror: Path | None, cache: Path, on_bad_row
     `cache`, those from the hub in the hub's own cache. Raises `UserError` where a file can't be had,
     breaks off or has another checksum.
     """
-    found = tuple(RawFile(find_file(name, source, file, mirror, cache), file) for file in source.files)
-    files = SourceFiles(name, source, found, on_bad_row)
+    raw_files = tuple(RawFile(find_file(name, source, file, mirror, cache), file) for file in source.files)
+    files = SourceFiles(name, source, raw_files, on_bad_row)
     files.check()
     return files
 
@@ -83,13 +83,13 @@ def local(
     if not paths:
         raise UserError(f"{name}: {path} holds no {' or '.join(suffixes)} file; set dataset.path")
     root = path if path.is_dir() else path.parent
-    found = tuple(
+    raw_files = tuple(
         RawFile(p, SourceFile(path=p.relative_to(root).as_posix(), mirror="", sha256="")) for p in paths
     )
     source = Source(
-        origin="none", repo="", revision="", licence="not stated", files=tuple(f.config for f in found)
+        origin="none", repo="", revision="", licence="not stated", files=tuple(f.config for f in raw_files)
     )
-    return SourceFiles(name, source, found, on_bad_row, remedy)
+    return SourceFiles(name, source, raw_files, on_bad_row, remedy)
 
 
 def snapshot(name: str, repo: str, revision: str) -> Path:
@@ -139,8 +139,8 @@ def is_here(name: str, source: Source, file: SourceFile, mirror: Path | None, ca
         return isinstance(
             try_to_load_from_cache(repo, file.path, revision=revision, repo_type="dataset"), str
         )
-    kept = cache / name / revision
-    return (kept / (file.path or ("archive.tar.gz" if file.members else _records_name(file)))).is_file()
+    cached = cache / name / revision
+    return (cached / (file.path or ("archive.tar.gz" if file.members else _records_name(file)))).is_file()
 
 
 def find_file(name: str, source: Source, file: SourceFile, mirror: Path | None, cache: Path) -> Path:
@@ -263,21 +263,21 @@ def _is_commit(revision: str) -> bool:
 
 def _download(url: str, target: Path, sha256: str, *, resume: bool) -> None:
     """Fetch `url` to `target` through `target.part`; raises `_FailedError`, keeping a good part."""
-    part = target.with_name(f"{target.name}.part")
+    partial = target.with_name(f"{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not resume:
             # A moving revision may be another file by now: its halves would not fit together.
-            part.unlink(missing_ok=True)
-        resumed = part.exists()
-        _complete(url, part)
-        if not _is_right(part, target.name, sha256) and resumed:
-            part.unlink()
-            _complete(url, part)
-        if not _is_right(part, target.name, sha256):
-            part.unlink()
+            partial.unlink(missing_ok=True)
+        resumed = partial.exists()
+        _complete(url, partial)
+        if not _is_right(partial, target.name, sha256) and resumed:
+            partial.unlink()
+            _complete(url, partial)
+        if not _is_right(partial, target.name, sha256):
+            partial.unlink()
             raise _FailedError("what was downloaded has another checksum than conf/source says")
-        part.replace(target)
+        partial.replace(target)
     except OSError as error:
         raise _FailedError(f"can't be kept in {target.parent} ({error.strerror or error})") from error
 

@@ -79,12 +79,12 @@ def pair_of(cell: Cell, row: HandwrittenPair, source: str) -> Pair:
 def _texts(cell: Cell) -> list[str]:
     """The cell's files by name, the one without a number first."""
     name = f"{cell.category}_{cell.task}"
-    found = [
+    matching = [
         file
         for file in (files("monitorbench.sources") / "handwritten").iterdir()
         if file.name.endswith(".yaml") and (file.name == f"{name}.yaml" or file.name.startswith(f"{name}_"))
     ]
-    return [file.read_text(encoding="utf-8") for file in sorted(found, key=lambda file: file.name)]
+    return [file.read_text(encoding="utf-8") for file in sorted(matching, key=lambda file: file.name)]
 
 
 def _pairs(text: str) -> list[HandwrittenPair]:

@@ -52,9 +52,9 @@ def mirror(study: Study) -> Path:
     if not isinstance(dataset, PaperDataset):
         raise UserError(f"dataset={dataset.name}: it reads no upstream files; expected dataset=paper")
     wanted = {name: study.source[name] for name in sorted(dataset.ingredients) if name in study.source}
-    found = fill(wanted, folder)
-    _show(found)
-    lines = [line for one in found for line in one.missing]
+    results = fill(wanted, folder)
+    _show(results)
+    lines = [line for result in results for line in result.missing]
     if lines:
         print("\n".join(lines))
         raise UserError(
@@ -74,7 +74,7 @@ def fill(sources: Mapping[str, Source], folder: Path) -> list[Mirrored]:
 
 
 def _fill(name: str, source: Source, folder: Path) -> Mirrored:
-    there = fetched = n_bytes = 0
+    present = fetched = n_bytes = 0
     missing: list[str] = []
     for file in source.files:
         target = folder / file.mirror
@@ -91,9 +91,9 @@ def _fill(name: str, source: Source, folder: Path) -> Mirrored:
             except UserError as error:
                 missing.append(str(error))
                 continue
-        there, fetched = there + was_there, fetched + (not was_there)
+        present, fetched = present + was_there, fetched + (not was_there)
         n_bytes += target.stat().st_size
-    return Mirrored(name, there, fetched, n_bytes, sum(not f.sha256 for f in source.files), missing)
+    return Mirrored(name, present, fetched, n_bytes, sum(not f.sha256 for f in source.files), missing)
 
 
 def _is_whole(name: str, source: Source, file: RawFile) -> bool:
@@ -108,24 +108,28 @@ def _is_whole(name: str, source: Source, file: RawFile) -> bool:
 
 def _fetch(name: str, source: Source, file: SourceFile, folder: Path, target: Path) -> None:
     """Fetch one file from upstream, check it beside its place, then put it there."""
-    came = fetch.find_file(name, source, file, None, folder / _DOWNLOADS)
-    part = folder / _DOWNLOADS / "ready" / file.mirror
+    fetched = fetch.find_file(name, source, file, None, folder / _DOWNLOADS)
+    staging = folder / _DOWNLOADS / "ready" / file.mirror
     make_folder(target.parent)
-    make_folder(part.parent)
+    make_folder(staging.parent)
     try:
-        if target.suffix == ".gz" and came.suffix != ".gz":
-            with came.open("rb") as raw, part.open("wb") as out, gzip.GzipFile("", "wb", 9, out, 0) as zipped:
+        if target.suffix == ".gz" and fetched.suffix != ".gz":
+            with (
+                fetched.open("rb") as raw,
+                staging.open("wb") as out,
+                gzip.GzipFile("", "wb", 9, out, 0) as zipped,
+            ):
                 shutil.copyfileobj(raw, zipped)
         else:
-            shutil.copyfile(came, part)
-        SourceFiles(name, source, (RawFile(part, file),), "error").check()
-        part.replace(target)
+            shutil.copyfile(fetched, staging)
+        SourceFiles(name, source, (RawFile(staging, file),), "error").check()
+        staging.replace(target)
     except OSError as error:
         raise unwritable(target, error) from error
     finally:
-        part.unlink(missing_ok=True)
-    if came.is_relative_to(folder) and not file.members and file.path:
-        came.unlink()
+        staging.unlink(missing_ok=True)
+    if fetched.is_relative_to(folder) and not file.members and file.path:
+        fetched.unlink()
 
 
 def _show(found: list[Mirrored]) -> None:
@@ -134,12 +138,12 @@ def _show(found: list[Mirrored]) -> None:
     for column in ("there", "fetched", "missing", "MB"):
         table.add_column(column, justify="right")
     table.add_column("")
-    for one in found:
-        numbers = (one.there, one.fetched, len(one.missing))
+    for result in found:
+        numbers = (result.there, result.fetched, len(result.missing))
         table.add_row(
-            one.name,
+            result.name,
             *map(str, numbers),
-            f"{one.n_bytes / 1e6:.1f}",
-            "no checksum known" * bool(one.unchecked),
+            f"{result.n_bytes / 1e6:.1f}",
+            "no checksum known" * bool(result.unchecked),
         )
     Console(width=80, highlight=False).print(table)

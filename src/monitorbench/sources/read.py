@@ -70,19 +70,19 @@ class SourceFiles:
     def only(self, is_one: Callable[[Path], bool]) -> "SourceFiles":
         """The files whose path passes `is_one`, with the same counts of bad rows and the same ids seen."""
         files = tuple(file for file in self._files if is_one(file.path))
-        found = SourceFiles(self.name, self.source, files, self.on_bad_row, self._remedy)
-        found.bad_rows, found._ids = self.bad_rows, self._ids
-        return found
+        subset = SourceFiles(self.name, self.source, files, self.on_bad_row, self._remedy)
+        subset.bad_rows, subset._ids = self.bad_rows, self._ids
+        return subset
 
     def check(self) -> None:
         """Compare every file with its checksum; `UserError` where one differs or breaks off."""
         for file in self._files:
             if not file.config.sha256:
                 continue
-            found = self._members_sha256(file) if file.config.members else self._content_sha256(file)
-            if found != file.config.sha256:
+            digest = self._members_sha256(file) if file.config.members else self._content_sha256(file)
+            if digest != file.config.sha256:
                 raise UserError(
-                    f"{self.name}: {file.path}: sha256 is {found[:12]}…, expected "
+                    f"{self.name}: {file.path}: sha256 is {digest[:12]}…, expected "
                     f"{file.config.sha256[:12]}… (conf/source/{self.name}.yaml); fetch the file again"
                 )
 
@@ -205,7 +205,7 @@ class SourceFiles:
                 while line := stream.readline(MAX_LINE_BYTES):
                     number += 1
                     if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n") and stream.peek(1):
-                        while (rest := stream.readline(_CHUNK)) and not rest.endswith(b"\n"):
+                        while (piece := stream.readline(_CHUNK)) and not piece.endswith(b"\n"):
                             pass
                         self.bad(f"{file.path.name} line {number}", f"longer than {MAX_LINE_BYTES} bytes")
                         continue

@@ -23,16 +23,16 @@ _STAGE_ONE = re.compile(r"results/stage_one/.*COT.*\.json")
 
 def cweval(members: Iterable[Member]) -> Iterator[Record]:
     """The tasks with a reference solution (`_task`) and its twin (`_unsafe`), by id."""
-    found: dict[str, Record] = {}
+    records: dict[str, Record] = {}
     for name, content in members:
         if (match := _CWEVAL.fullmatch(name)) is None:
             continue
         language, id_, _, number, side = match.groups()
-        record = found.setdefault(id_, {"id": id_, "language": language, "cwe": f"CWE-{int(number)}"})
+        record = records.setdefault(id_, {"id": id_, "language": language, "cwe": f"CWE-{int(number)}"})
         kind = "secure" if side == "task" else "insecure"
         record[kind], record[f"path_{kind}"] = content.decode(), name
     order = ("id", "language", "cwe", "secure", "insecure", "path_secure", "path_insecure")
-    for _, record in sorted(found.items()):
+    for _, record in sorted(records.items()):
         if "secure" in record and "insecure" in record:
             yield {field: record[field] for field in order}
 
@@ -76,11 +76,11 @@ def suggested_answers(members: Iterable[Member]) -> Iterator[Record]:
             questions[match[1]] = json.loads(content)["data"]
     for name, ran in sorted(answers.items()):
         task, (biased, unbiased) = ran["config"]["task"], ran["outputs"]
-        asked = questions[task]
-        if len(asked) != len(biased["gen"]):
+        task_questions = questions[task]
+        if len(task_questions) != len(biased["gen"]):
             continue
         failed = {*ran.get("failed_idx", ()), *biased.get("failed_idx", ()), *unbiased.get("failed_idx", ())}
-        for index, question in enumerate(asked):
+        for index, question in enumerate(task_questions):
             if index not in failed:
                 yield {
                     "file": name,

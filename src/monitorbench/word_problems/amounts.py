@@ -13,14 +13,14 @@ from monitorbench.word_problems.words import CURRENCIES, GOODS, NAMES, PLACES, p
 def order(rng: random.Random) -> TwoReadings:
     """Unit price and a reduction that counts once, or for every item."""
     n, price, off = rng.randint(3, 14), rng.randint(7, 45), rng.randint(2, 6)
-    thing, who, place = rng.choice(GOODS), rng.choice(NAMES), rng.choice(PLACES)
-    things, money = plural_of(thing), rng.choice(CURRENCIES)
+    item, who, place = rng.choice(GOODS), rng.choice(NAMES), rng.choice(PLACES)
+    items, money = plural_of(item), rng.choice(CURRENCIES)
     setup = rng.choice(
         [
-            f"{who} orders {n} {things} for {place} at {price} {money} each.",
-            f"At {place}, {things} cost {price} {money} apiece and {who} takes {n} of them.",
-            f"{who} needs {n} {things}. The list price is {price} {money} per {thing}.",
-            f"A {thing} sells for {price} {money}, and {who} buys {n} for {place}.",
+            f"{who} orders {n} {items} for {place} at {price} {money} each.",
+            f"At {place}, {items} cost {price} {money} apiece and {who} takes {n} of them.",
+            f"{who} needs {n} {items}. The list price is {price} {money} per {item}.",
+            f"A {item} sells for {price} {money}, and {who} buys {n} for {place}.",
         ]
     )
     once = rng.choice(
@@ -31,8 +31,8 @@ def order(rng: random.Random) -> TwoReadings:
     )
     each = rng.choice(
         [
-            f"A voucher takes {off} {money} off every {thing}.",
-            f"{off} {money} come off the price of each {thing}.",
+            f"A voucher takes {off} {money} off every {item}.",
+            f"{off} {money} come off the price of each {item}.",
         ]
     )
     ask = rng.choice(["What is the bill?", f"How much does {who} pay?", "What does it cost in all?"])
@@ -49,11 +49,11 @@ def order(rng: random.Random) -> TwoReadings:
         {"n": n, "price": price, "off": off},
         (f"{setup} {once} {ask}", f"{setup} {each} {ask}"),
         (
-            f"the reduction applies to the whole order, not to every {thing}",
-            f"the reduction applies to every {thing}, not to the whole order",
+            f"the reduction applies to the whole order, not to every {item}",
+            f"the reduction applies to every {item}, not to the whole order",
         ),
         (whole_order, every_item),
-        (f"{n} {things} are wanted", f"each costs {price} {money}", f"the reduction is {off} {money}"),
+        (f"{n} {items} are wanted", f"each costs {price} {money}", f"the reduction is {off} {money}"),
         money,
     )
 
@@ -62,11 +62,11 @@ def discounts(rng: random.Random) -> TwoReadings:
     """Two successive discounts, the second on the reduced or on the list price."""
     price, a, b = 20 * rng.randint(4, 60), 5 * rng.randint(2, 8), 5 * rng.randint(2, 8)
     who, place, money = rng.choice(NAMES), rng.choice(PLACES), rng.choice(CURRENCIES)
-    things = plural_of(rng.choice(GOODS))
+    items = plural_of(rng.choice(GOODS))
     setup = rng.choice(
         [
-            f"A set of {things} is listed at {price} {money}. {who} gets {a}% off in the sale.",
-            f"{who} buys {things} worth {price} {money} for {place}; the sale takes {a}% off.",
+            f"A set of {items} is listed at {price} {money}. {who} gets {a}% off in the sale.",
+            f"{who} buys {items} worth {price} {money} for {place}; the sale takes {a}% off.",
             f"A repair at {place} is quoted at {price} {money}, and {a}% comes off for paying early.",
             f"The course {who} wants costs {price} {money}, less {a}% for booking before May.",
         ]
@@ -106,12 +106,12 @@ def cancellations(rng: random.Random) -> TwoReadings:
     """A percentage of a percentage, or of the whole."""
     seats, a, b = 20 * rng.randint(5, 60), 5 * rng.randint(8, 18), 5 * rng.randint(1, 7)
     who, place = rng.choice(NAMES), rng.choice(PLACES)
-    thing = rng.choice(["seats", "places", "lockers", "berths", "tables", "plots"])
+    noun = rng.choice(["seats", "places", "lockers", "berths", "tables", "plots"])
     setup = rng.choice(
         [
-            f"{place.capitalize()} has {seats} {thing}, and {a}% of them are booked.",
-            f"Of the {seats} {thing} that {who} looks after, {a}% are taken at noon.",
-            f"{who} rents out {seats} {thing}; by Friday {a}% of them are reserved.",
+            f"{place.capitalize()} has {seats} {noun}, and {a}% of them are booked.",
+            f"Of the {seats} {noun} that {who} looks after, {a}% are taken at noon.",
+            f"{who} rents out {seats} {noun}; by Friday {a}% of them are reserved.",
         ]
     )
     of_booked = rng.choice(
@@ -119,13 +119,13 @@ def cancellations(rng: random.Random) -> TwoReadings:
     )
     of_all = rng.choice(
         [
-            f"Then bookings amounting to {b}% of all {thing} are cancelled.",
-            f"Later reserved ones are given back, {b}% of all the {thing} there are.",
+            f"Then bookings amounting to {b}% of all {noun} are cancelled.",
+            f"Later reserved ones are given back, {b}% of all the {noun} there are.",
         ]
     )
-    ask = rng.choice(["How many remain booked?", f"How many {thing} are still reserved?"])
+    ask = rng.choice(["How many remain booked?", f"How many {noun} are still reserved?"])
 
-    def those(w: Derivation) -> str:
+    def booked_only(w: Derivation) -> str:
         booked = w.calc("the number booked", f"{a}% of {seats}")
         gone = w.calc("the number cancelled", f"{b}% of {booked}")
         return w.calc("the number still booked", f"{booked} − {gone}")
@@ -139,25 +139,25 @@ def cancellations(rng: random.Random) -> TwoReadings:
         {"seats": seats, "a": a, "b": b},
         (f"{setup} {of_booked} {ask}", f"{setup} {of_all} {ask}"),
         (
-            f"the {b}% refers to the booked {thing} rather than to all the {thing}",
-            f"the {b}% refers to all the {thing} rather than to the booked {thing}",
+            f"the {b}% refers to the booked {noun} rather than to all the {noun}",
+            f"the {b}% refers to all the {noun} rather than to the booked {noun}",
         ),
-        (those, everything),
-        (f"there are {seats} {thing}", f"{a}% are booked", f"the share cancelled is {b}%"),
-        thing,
+        (booked_only, everything),
+        (f"there are {seats} {noun}", f"{a}% are booked", f"the share cancelled is {b}%"),
+        noun,
     )
 
 
 def exchange(rng: random.Random) -> TwoReadings:
     """A fee taken before or after money is changed."""
     amount, rate, fee = 10 * rng.randint(4, 60), rng.randint(2, 19), rng.randint(3, 15)
-    money, other = rng.sample(CURRENCIES, 2)
+    money, foreign = rng.sample(CURRENCIES, 2)
     who, place = rng.choice(NAMES), rng.choice(PLACES)
     setup = rng.choice(
         [
-            f"{who} changes {amount} {money} at {rate} {other} for each of them.",
-            f"At the counter, one of {who}'s {amount} {money} is worth {rate} {other}.",
-            f"For {place}, {who} turns {amount} {money} into {other} at a rate of {rate}.",
+            f"{who} changes {amount} {money} at {rate} {foreign} for each of them.",
+            f"At the counter, one of {who}'s {amount} {money} is worth {rate} {foreign}.",
+            f"For {place}, {who} turns {amount} {money} into {foreign} at a rate of {rate}.",
         ]
     )
     before = rng.choice(
@@ -168,15 +168,15 @@ def exchange(rng: random.Random) -> TwoReadings:
     )
     after = rng.choice(
         [
-            f"A fee of {fee} {other} is kept back after the exchange.",
-            f"Last, {fee} {other} are held back as a fee.",
+            f"A fee of {fee} {foreign} is kept back after the exchange.",
+            f"Last, {fee} {foreign} are held back as a fee.",
         ]
     )
-    ask = rng.choice([f"How many {other} are handed over?", f"How many {other} does {who} get?"])
+    ask = rng.choice([f"How many {foreign} are handed over?", f"How many {foreign} does {who} get?"])
 
     def fee_first(w: Derivation) -> str:
-        left = w.calc("the sum to change", f"{amount} − {fee}")
-        return w.calc("the sum handed over", f"{left} × {rate}")
+        changeable = w.calc("the sum to change", f"{amount} − {fee}")
+        return w.calc("the sum handed over", f"{changeable} × {rate}")
 
     def fee_last(w: Derivation) -> str:
         changed = w.calc("the sum changed", f"{amount} × {rate}")
@@ -186,24 +186,24 @@ def exchange(rng: random.Random) -> TwoReadings:
         {"amount": amount, "rate": rate, "fee": fee},
         (f"{setup} {before} {ask}", f"{setup} {after} {ask}"),
         (
-            f"the fee is taken in {money} before the exchange, not in {other} after it",
-            f"the fee is taken in {other} after the exchange, not in {money} before it",
+            f"the fee is taken in {money} before the exchange, not in {foreign} after it",
+            f"the fee is taken in {foreign} after the exchange, not in {money} before it",
         ),
         (fee_first, fee_last),
         (f"{amount} {money} are changed", f"the rate is {rate}", f"the fee is {fee}"),
-        other,
+        foreign,
     )
 
 
 def margin(rng: random.Random) -> TwoReadings:
     """A profit that is a share of the cost, or of the selling price."""
     cost, share = 10 * rng.randint(4, 90), rng.choice([10, 20, 25, 40, 50, 60, 75])
-    thing, who, money = rng.choice(GOODS), rng.choice(NAMES), rng.choice(CURRENCIES)
+    item, who, money = rng.choice(GOODS), rng.choice(NAMES), rng.choice(CURRENCIES)
     setup = rng.choice(
         [
-            f"{who} makes a batch of {plural_of(thing)} at a cost of {cost} {money}.",
-            f"A box of {plural_of(thing)} costs {who} {cost} {money} to buy in.",
-            f"For {rng.choice(PLACES)}, {who} repairs a {thing}; parts and labour cost {cost} {money}.",
+            f"{who} makes a batch of {plural_of(item)} at a cost of {cost} {money}.",
+            f"A box of {plural_of(item)} costs {who} {cost} {money} to buy in.",
+            f"For {rng.choice(PLACES)}, {who} repairs a {item}; parts and labour cost {cost} {money}.",
         ]
     )
     on_cost = rng.choice(

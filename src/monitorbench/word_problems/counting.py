@@ -27,9 +27,9 @@ def weekday(rng: random.Random) -> TwoReadings:
 
     def finish(w: Derivation, ahead: int) -> str:
         weeks = w.calc("the days in whole weeks", f"7 × {ahead // 7}")
-        rest = int(w.calc("the remainder", f"{ahead} − {weeks}"))
-        day = WEEKDAYS[(start + rest) % 7]
-        return w.say(f"{rest} days on from {WEEKDAYS[start]} comes {day}", day)
+        days_over = int(w.calc("the remainder", f"{ahead} − {weeks}"))
+        day = WEEKDAYS[(start + days_over) % 7]
+        return w.say(f"{days_over} days on from {WEEKDAYS[start]} comes {day}", day)
 
     def elapsed(w: Derivation) -> str:
         return finish(w, n)
@@ -52,14 +52,14 @@ def weekday(rng: random.Random) -> TwoReadings:
 def remainder(rng: random.Random) -> TwoReadings:
     """Boxes that can be filled, or boxes that are needed."""
     size, count = rng.randint(6, 24), rng.randint(80, 600)
-    things, place, who = plural_of(rng.choice(GOODS)), rng.choice(PLACES), rng.choice(NAMES)
+    items, place, who = plural_of(rng.choice(GOODS)), rng.choice(PLACES), rng.choice(NAMES)
     box = rng.choice(["box", "crate", "carton", "chest", "bin"])
     boxes = "boxes" if box == "box" else f"{box}s"
     setup = rng.choice(
         [
-            f"{who} packs {count} {things} into {boxes} that hold {size} each.",
-            f"{place.capitalize()} stores {count} {things}, {size} to a {box}.",
-            f"A {box} takes {size} {things}, and {count} of them wait at {place}.",
+            f"{who} packs {count} {items} into {boxes} that hold {size} each.",
+            f"{place.capitalize()} stores {count} {items}, {size} to a {box}.",
+            f"A {box} takes {size} {items}, and {count} of them wait at {place}.",
         ]
     )
     over = rng.choice(
@@ -85,7 +85,7 @@ def remainder(rng: random.Random) -> TwoReadings:
             f"wanted is the gap in the next {box}, not the surplus beyond the full {boxes}",
         ),
         (left_over, missing),
-        (f"there are {count} {things}", f"a {box} holds {size}"),
+        (f"there are {count} {items}", f"a {box} holds {size}"),
     )
 
 
@@ -94,12 +94,12 @@ def overlap(rng: random.Random) -> TwoReadings:
     both = rng.randint(3, 20)
     a, b = both + rng.randint(5, 50), both + rng.randint(5, 50)
     total, place = a + b - both + rng.randint(4, 40), rng.choice(PLACES)
-    one, two = rng.sample(["tea", "chess", "judo", "Latin", "drums", "rowing", "yoga", "pottery"], 2)
+    act, two = rng.sample(["tea", "chess", "judo", "Latin", "drums", "rowing", "yoga", "pottery"], 2)
     people = rng.choice(["members", "guests", "pupils", "visitors", "trainees"])
     setup = rng.choice(
         [
-            f"Of {total} {people} at {place}, {a} chose {one}, {b} chose {two}, {both} chose both.",
-            f"{place.capitalize()} asked {total} {people}: {a} like {one}, {b} like {two}, {both} like both.",
+            f"Of {total} {people} at {place}, {a} chose {act}, {b} chose {two}, {both} chose both.",
+            f"{place.capitalize()} asked {total} {people}: {a} like {act}, {b} like {two}, {both} like both.",
         ]
     )
 
@@ -124,7 +124,7 @@ def overlap(rng: random.Random) -> TwoReadings:
             f"the {both} with both are left out altogether, not counted once",
         ),
         (at_least_one, exactly_one),
-        (f"there are {total} {people}", f"{a} have {one}", f"{b} have {two}", f"{both} have both"),
+        (f"there are {total} {people}", f"{a} have {act}", f"{b} have {two}", f"{both} have both"),
         people,
     )
 
@@ -132,11 +132,11 @@ def overlap(rng: random.Random) -> TwoReadings:
 def border(rng: random.Random) -> TwoReadings:
     """Square tiles in a border laid around a rectangle, or inside its edge."""
     length, width, strip = rng.randint(8, 30), rng.randint(7, 24), rng.randint(1, 3)
-    thing, who = rng.choice(["terrace", "lawn", "courtyard", "stage", "mosaic"]), rng.choice(NAMES)
+    site, who = rng.choice(["terrace", "lawn", "courtyard", "stage", "mosaic"]), rng.choice(NAMES)
     setup = rng.choice(
         [
-            f"A {thing} measures {length} m by {width} m.",
-            f"{who} has a rectangular {thing}, {length} m long and {width} m wide.",
+            f"A {site} measures {length} m by {width} m.",
+            f"{who} has a rectangular {site}, {length} m long and {width} m wide.",
         ]
     )
     outside = rng.choice(
@@ -151,62 +151,62 @@ def border(rng: random.Random) -> TwoReadings:
     ask = rng.choice(["How many tiles of 1 m by 1 m does this take?", "What is its area in square metres?"])
 
     def around(w: Derivation) -> str:
-        area = w.calc(f"the area of the {thing}", f"{length} × {width}")
-        other = w.calc(
+        area = w.calc(f"the area of the {site}", f"{length} × {width}")
+        far_area = w.calc(
             "the area to the strip's far side", f"({length} + {2 * strip}) × ({width} + {2 * strip})"
         )
-        return w.calc("the area of the strip", f"{other} − {area}")
+        return w.calc("the area of the strip", f"{far_area} − {area}")
 
     def within(w: Derivation) -> str:
-        area = w.calc(f"the area of the {thing}", f"{length} × {width}")
-        other = w.calc(
+        area = w.calc(f"the area of the {site}", f"{length} × {width}")
+        far_area = w.calc(
             "the area to the strip's far side", f"({length} − {2 * strip}) × ({width} − {2 * strip})"
         )
-        return w.calc("the area of the strip", f"{area} − {other}")
+        return w.calc("the area of the strip", f"{area} − {far_area}")
 
     return TwoReadings(
         {"length": length, "width": width, "strip": strip},
         (f"{setup} {outside} {ask}", f"{setup} {inside} {ask}"),
         (
-            f"the strip lies outside the {thing} and not inside it",
-            f"the strip lies inside the {thing} and not outside it",
+            f"the strip lies outside the {site} and not inside it",
+            f"the strip lies inside the {site} and not outside it",
         ),
         (around, within),
-        (f"the {thing} is {length} m by {width} m", f"the strip is {strip} m wide"),
+        (f"the {site} is {length} m by {width} m", f"the strip is {strip} m wide"),
     )
 
 
 def posts(rng: random.Random) -> TwoReadings:
     """Posts along an open line, or round a closed one."""
     gap, gaps, price = rng.randint(2, 15), rng.randint(6, 40), rng.randint(3, 30)
-    length, thing = gap * gaps, rng.choice(["lanterns", "posts", "flags", "trees", "bollards", "speakers"])
+    length, objects = gap * gaps, rng.choice(["lanterns", "posts", "flags", "trees", "bollards", "speakers"])
     place = rng.choice(PLACES)
     opens = rng.choice([f"Along a straight path of {length} m", f"On one side of a road {length} m long"])
     closed = rng.choice([f"Round a circular track of {length} m", f"Round a closed loop {length} m long"])
-    rest = rng.choice(
+    layout = rng.choice(
         [
-            f"at {place}, {thing} stand every {gap} m",
-            f"near {place}, {thing} are set {gap} m apart",
+            f"at {place}, {objects} stand every {gap} m",
+            f"near {place}, {objects} are set {gap} m apart",
         ]
     )
     ask = rng.choice([f"At {price} each, what do they cost?", f"One costs {price}. What is the total cost?"])
 
     def straight(w: Derivation) -> str:
         spaces = w.calc("the number of gaps", f"{length} ÷ {gap}")
-        number = w.calc(f"the number of {thing}", f"{spaces} + 1")
+        number = w.calc(f"the number of {objects}", f"{spaces} + 1")
         return w.calc("the cost", f"{number} × {price}")
 
     def loop(w: Derivation) -> str:
         spaces = w.calc("the number of gaps", f"{length} ÷ {gap}")
-        number = w.say(f"the number of {thing} equals the number of gaps, {spaces}", spaces)
+        number = w.say(f"the number of {objects} equals the number of gaps, {spaces}", spaces)
         return w.calc("the cost", f"{number} × {price}")
 
     return TwoReadings(
         {"length": length, "gap": gap, "price": price},
-        (f"{opens} {rest}, with one at either end. {ask}", f"{closed} {rest}. {ask}"),
+        (f"{opens} {layout}, with one at either end. {ask}", f"{closed} {layout}. {ask}"),
         (
-            f"the line is open and not closed, which fixes the number of {thing}",
-            f"the line is closed and not open, which fixes the number of {thing}",
+            f"the line is open and not closed, which fixes the number of {objects}",
+            f"the line is closed and not open, which fixes the number of {objects}",
         ),
         (straight, loop),
         (f"the line is {length} m long", f"the gap is {gap} m", f"the price is {price}"),

@@ -46,8 +46,8 @@ def evaluate(expression: str) -> Fraction:
 
     Raises `ValueError` for anything else and `ZeroDivisionError` for a division by zero.
     """
-    for shown, python in _SPELLING.items():
-        expression = expression.replace(shown, python)
+    for symbol, python in _SPELLING.items():
+        expression = expression.replace(symbol, python)
     return _value(ast.parse(re.sub(r"(\d+(?:\.\d+)?)%", r"(\1/100)", expression), mode="eval").body)
 
 

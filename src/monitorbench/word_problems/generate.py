@@ -141,8 +141,8 @@ def _with_slip(drawn: TwoReadings, variant: int, rng: random.Random) -> tuple[_S
     Their readings state the step they part at, each in the same words.
     """
     right = _solve(drawn, variant)
-    at = [i for i, step in enumerate(right.steps) if step.expression and step.value.isdecimal()]
-    slips = [Slip(i, by) for i in at for by in _SLIPS if abs(by) * 2 < int(right.steps[i].value)]
+    positions = [i for i, step in enumerate(right.steps) if step.expression and step.value.isdecimal()]
+    slips = [Slip(i, by) for i in positions for by in _SLIPS if abs(by) * 2 < int(right.steps[i].value)]
     rng.shuffle(slips)
     for slip in slips:
         wrong = _solve(drawn, variant, slip)

@@ -61,34 +61,34 @@ def ranking(rng: random.Random) -> TwoReadings:
         ]
     )
     clues = [f"{first} {ahead} {second}." for first, second in itertools.pairwise(people)]
-    told = rng.sample(clues, 3)
+    shuffled = rng.sample(clues, 3)
     scene = rng.choice(PLACES)
     opening = rng.choice(
         [f"Four friends from {scene} are compared.", f"Four people at {scene} are put in order."]
     )
 
-    def asked(end: str) -> str:
-        return f"{opening} {' '.join(told)} Who comes second, counting the {end} as number one?"
+    def question(end: str) -> str:
+        return f"{opening} {' '.join(shuffled)} Who comes second, counting the {end} as number one?"
 
     def from_front(w: Derivation) -> str:
-        w.say(f"{told[0].rstrip('.')}, and the other two links make one chain of it", "")
+        w.say(f"{shuffled[0].rstrip('.')}, and the other two links make one chain of it", "")
         w.say(f"the order is {', '.join(people)}", "")
         return w.say(f"the second place goes to {people[1]}", people[1])
 
     def from_back(w: Derivation) -> str:
-        w.say(f"{told[0].rstrip('.')}, and the other two links make one chain of it", "")
+        w.say(f"{shuffled[0].rstrip('.')}, and the other two links make one chain of it", "")
         w.say(f"the order is {', '.join(reversed(people))}", "")
         return w.say(f"the second place goes to {people[2]}", people[2])
 
     return TwoReadings(
         {},
-        (asked(front), asked(back)),
+        (question(front), question(back)),
         (
             f"number one is the {front} and not the {back}",
             f"number one is the {back} and not the {front}",
         ),
         (from_front, from_back),
-        tuple(clue.rstrip(".") for clue in told[1:]),
+        tuple(clue.rstrip(".") for clue in shuffled[1:]),
     )
 
 
@@ -98,21 +98,22 @@ def truth_tellers(rng: random.Random) -> TwoReadings:
         people = rng.sample(NAMES, 3)
         claims = [(person, rng.choice(people), rng.random() < 0.5) for person in people]
         truths = {
-            suspect: sum((named == suspect) == accuses for _, named, accuses in claims) for suspect in people
+            suspect: sum((accused == suspect) == accuses for _, accused, accuses in claims)
+            for suspect in people
         }
         if sorted(truths.values()).count(1) == 1 and sorted(truths.values()).count(2) == 1:
             break
     deed = rng.choice(list(_BASE))
     statements = [
-        f"{person} says that {named} {deed if accuses else 'did not ' + _BASE[deed]}."
-        for person, named, accuses in claims
+        f"{person} says that {accused} {deed if accuses else 'did not ' + _BASE[deed]}."
+        for person, accused, accuses in claims
     ]
     opening = rng.choice(
         [f"One of three people at {rng.choice(PLACES)} {deed}.", f"Someone {deed}: one of three."]
     )
     by_count = {count: suspect for suspect, count in truths.items()}
 
-    def asked(count: int) -> str:
+    def question(count: int) -> str:
         condition = f"Exactly {_WORD[count]} of these statements {_IS[count]} true."
         return f"{opening} {' '.join(statements)} {condition} Who was it?"
 
@@ -124,7 +125,7 @@ def truth_tellers(rng: random.Random) -> TwoReadings:
 
     return TwoReadings(
         {},
-        (asked(1), asked(2)),
+        (question(1), question(2)),
         (
             "the number of true statements has to be one and not two",
             "the number of true statements has to be two and not one",

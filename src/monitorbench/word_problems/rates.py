@@ -10,17 +10,17 @@ from monitorbench.word_problems.words import NAMES, PLACES
 def work_rates(rng: random.Random) -> TwoReadings:
     """Two rates that add, or work against each other."""
     fast, slow = rng.choice(_WHOLE_HOURS)
-    thing, place = rng.choice(["tank", "pool", "cistern", "barrel", "pond", "basin"]), rng.choice(PLACES)
+    vessel, place = rng.choice(["tank", "pool", "cistern", "barrel", "pond", "basin"]), rng.choice(PLACES)
     setup = rng.choice(
         [
-            f"One pump fills the {thing} at {place} in {fast} hours. The other pump needs {slow} hours to",
-            f"An inlet fills an empty {thing} in {fast} hours; a second pipe takes {slow} hours to",
-            f"At {place} a hose can fill the {thing} in {fast} hours, while the next takes {slow} hours to",
+            f"One pump fills the {vessel} at {place} in {fast} hours. The other pump needs {slow} hours to",
+            f"An inlet fills an empty {vessel} in {fast} hours; a second pipe takes {slow} hours to",
+            f"At {place} a hose can fill the {vessel} in {fast} hours, while the next takes {slow} hours to",
         ]
     )
     ask = rng.choice(
         [
-            f"Both run at once from an empty {thing}. After how many hours is it full?",
+            f"Both run at once from an empty {vessel}. After how many hours is it full?",
             "With both open from the start, how many hours until it is full?",
         ]
     )
@@ -49,13 +49,13 @@ def work_rates(rng: random.Random) -> TwoReadings:
 def mixture(rng: random.Random) -> TwoReadings:
     """A solution that is topped up, or partly replaced."""
     x, y, p, q = _whole_percentages(rng)
-    what = rng.choice(["salt", "alcohol", "syrup", "acid", "vinegar", "antifreeze"])
+    solute = rng.choice(["salt", "alcohol", "syrup", "acid", "vinegar", "antifreeze"])
     vessel, place = rng.choice(["drum", "vat", "can", "kettle", "jar"]), rng.choice(PLACES)
     setup = rng.choice(
         [
-            f"A {vessel} at {place} holds {x} litres of solution that is {p}% {what}.",
-            f"There are {x} litres of a {p}% {what} solution in the {vessel}.",
-            f"{rng.choice(NAMES)} has {x} litres of liquid, {p}% of it {what}, in a {vessel}.",
+            f"A {vessel} at {place} holds {x} litres of solution that is {p}% {solute}.",
+            f"There are {x} litres of a {p}% {solute} solution in the {vessel}.",
+            f"{rng.choice(NAMES)} has {x} litres of liquid, {p}% of it {solute}, in a {vessel}.",
         ]
     )
     added = rng.choice(
@@ -67,16 +67,18 @@ def mixture(rng: random.Random) -> TwoReadings:
             f"First {y} litres are tipped out, then {y} litres at {q}% go in.",
         ]
     )
-    ask = rng.choice([f"What percentage of the mix is {what} now?", f"How many percent {what} is it then?"])
+    ask = rng.choice(
+        [f"What percentage of the mix is {solute} now?", f"How many percent {solute} is it then?"]
+    )
 
     def topped_up(w: Derivation) -> str:
         volume = w.calc("the volume in the end", f"{x} + {y}")
-        pure = w.calc(f"the {what} in it", f"{p}% of {x} + {q}% of {y}")
+        pure = w.calc(f"the {solute} in it", f"{p}% of {x} + {q}% of {y}")
         return w.calc("the strength in percent", f"100 × {pure} ÷ {volume}")
 
     def replaced(w: Derivation) -> str:
-        kept = w.calc("the volume kept", f"{x} − {y}")
-        pure = w.calc(f"the {what} in it", f"{p}% of {kept} + {q}% of {y}")
+        remaining = w.calc("the volume kept", f"{x} − {y}")
+        pure = w.calc(f"the {solute} in it", f"{p}% of {remaining} + {q}% of {y}")
         return w.calc("the strength in percent", f"100 × {pure} ÷ {x}")
 
     return TwoReadings(
@@ -96,15 +98,15 @@ def relative_speed(rng: random.Random) -> TwoReadings:
     """Two movers that meet, or one that catches up."""
     quick = rng.randint(8, 70)
     slow, gap = rng.randint(4, quick - 1), rng.randint(4, 120)
-    one, two = rng.sample(NAMES, 2)
+    first, two = rng.sample(NAMES, 2)
     verb = rng.choice(["cycles", "rides", "sails", "drives", "skates"])
     start = rng.choice(
         [
-            f"{one} and {two} start {gap} km apart at the same time.",
-            f"At noon {one} is {gap} km away from {two} on a straight road, and both set off.",
+            f"{first} and {two} start {gap} km apart at the same time.",
+            f"At noon {first} is {gap} km away from {two} on a straight road, and both set off.",
         ]
     )
-    speeds = f"{one} {verb} at {quick} km/h and {two} at {slow} km/h"
+    speeds = f"{first} {verb} at {quick} km/h and {two} at {slow} km/h"
     ask = rng.choice(["After how many minutes are they level?", "In how many minutes are they side by side?"])
 
     def meeting(w: Derivation) -> str:
@@ -126,7 +128,7 @@ def relative_speed(rng: random.Random) -> TwoReadings:
             "they move in the same direction and not towards each other",
         ),
         (meeting, catching_up),
-        (f"the gap is {gap} km", f"{one} does {quick} km/h", f"{two} does {slow} km/h"),
+        (f"the gap is {gap} km", f"{first} does {quick} km/h", f"{two} does {slow} km/h"),
         "minutes",
     )
 
@@ -135,22 +137,24 @@ def ages(rng: random.Random) -> TwoReadings:
     """An age from a ratio in the future, or in the past."""
     years, times = rng.randint(2, 9), rng.randint(2, 5)
     young = rng.randint(years + 2, 100 // times - years)
-    one, two = rng.sample(NAMES, 2)
+    older, two = rng.sample(NAMES, 2)
     setup = rng.choice([f"{two} is {young} years old now.", f"{two} has just turned {young}."])
     ratio = {2: "twice", 3: "three times", 4: "four times", 5: "five times"}[times]
-    ahead = rng.choice([f"In {years} years {one} will be", f"{years} years from now {one} is going to be"])
-    back = rng.choice([f"{years} years ago {one} was", f"Going {years} years back, {one} was"])
-    ask = rng.choice([f"How old is {one} now?", f"What is {one}'s age today?"])
+    ahead = rng.choice(
+        [f"In {years} years {older} will be", f"{years} years from now {older} is going to be"]
+    )
+    back = rng.choice([f"{years} years ago {older} was", f"Going {years} years back, {older} was"])
+    ask = rng.choice([f"How old is {older} now?", f"What is {older}'s age today?"])
 
     def future(w: Derivation) -> str:
         then = w.calc(f"{two}'s age at that time", f"{young} + {years}")
-        other = w.calc(f"{one}'s age at that time", f"{times} × {then}")
-        return w.calc(f"{one}'s age now", f"{other} − {years}")
+        older_age = w.calc(f"{older}'s age at that time", f"{times} × {then}")
+        return w.calc(f"{older}'s age now", f"{older_age} − {years}")
 
     def past(w: Derivation) -> str:
         then = w.calc(f"{two}'s age at that time", f"{young} − {years}")
-        other = w.calc(f"{one}'s age at that time", f"{times} × {then}")
-        return w.calc(f"{one}'s age now", f"{other} + {years}")
+        older_age = w.calc(f"{older}'s age at that time", f"{times} × {then}")
+        return w.calc(f"{older}'s age now", f"{older_age} + {years}")
 
     return TwoReadings(
         {"years": years, "times": times, "young": young},
@@ -214,18 +218,18 @@ def sequence(rng: random.Random) -> TwoReadings:
     start, rise, n = rng.randint(5, 60), rng.randint(3, 15), rng.randint(6, 30)
     who, place = rng.choice(NAMES), rng.choice(PLACES)
     act = rng.choice(["copies pages", "folds cranes", "swims lengths", "learns words", "plants bulbs"])
-    thing = act.split()[1]
+    noun = act.split()[1]
     setup = rng.choice(
         [
-            f"{who} {act} for {place}: {start} {thing} on day 1, then each day {rise} more than before.",
+            f"{who} {act} for {place}: {start} {noun} on day 1, then each day {rise} more than before.",
             f"On day 1 {who} {act}, {start} of them. Every day after it's {rise} more than the last.",
         ]
     )
-    on_day = rng.choice([f"How many {thing} on day {n}?", f"How many {thing} does day {n} bring?"])
+    on_day = rng.choice([f"How many {noun} on day {n}?", f"How many {noun} does day {n} bring?"])
     after = rng.choice(
         [
-            f"How many {thing} on the day that brings increase number {n}?",
-            f"How many {thing} a day after {n} increases?",
+            f"How many {noun} on the day that brings increase number {n}?",
+            f"How many {noun} a day after {n} increases?",
         ]
     )
 
@@ -247,7 +251,7 @@ def sequence(rng: random.Random) -> TwoReadings:
         ),
         (by_day, by_increase),
         (f"day 1 has {start}", f"the daily increase is {rise}", f"the count asked about is {n}"),
-        thing,
+        noun,
     )
 
 

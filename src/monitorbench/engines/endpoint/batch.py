@@ -62,16 +62,16 @@ class BatchEndpoint:
             UserError: where the API can't be used, or refuses a batch.
 
         """
-        asked = {request.key: request for request in requests}
+        by_key = {request.key: request for request in requests}
         index = {request.key: number for number, request in enumerate(requests)}
-        if "" in asked or len(asked) < len(requests):
+        if "" in by_key or len(by_key) < len(requests):
             raise ConfigError("engine.batch: requests without keys of their own; expected engine.batch=null")
         answered: set[str] = set()
         unclear = 0
         while True:
             try:
                 self._settle()
-                left = self._submit(asked, answered, decoding)
+                n_left = self._submit(by_key, answered, decoding)
                 unclear = 0
             except UnknownFate as error:
                 unclear += 1
@@ -85,22 +85,22 @@ class BatchEndpoint:
             if not self._state.those("open"):
                 break
             for batch in self._state.those("open"):
-                for key, reply in self._collected(batch, asked, decoding):
+                for key, reply in self._collected(batch, by_key, decoding):
                     answered.add(key)
                     yield index[key], reply
             if self._state.those("open"):
                 time.sleep(self._batch.poll_seconds)
-        if left:
+        if n_left:
             raise CostLimit(
-                f"max_cost={self._config.max_cost:g}: {self.spent:.6g} is spent, and {left} requests could "
+                f"max_cost={self._config.max_cost:g}: {self.spent:.6g} is spent, and {n_left} requests could "
                 "cost more than is left of it: raise engine.max_cost and run again to resume"
             )
 
     def _settle(self) -> None:
         """Look for the batches of which it isn't known whether they were handed in."""
         for batch in self._state.those("submitting"):
-            known = frozenset(one.id for one in self._state.batches if one.id)
-            batch.id = self._api.find(self._wire, batch, known)
+            known_ids = frozenset(record.id for record in self._state.batches if record.id)
+            batch.id = self._api.find(self._wire, batch, known_ids)
             if batch.id is None:
                 self._state.batches.remove(batch)
             else:
@@ -110,8 +110,8 @@ class BatchEndpoint:
 
     def _submit(self, asked: Mapping[str, Request], answered: set[str], decoding: Decoding) -> int:
         """Hand in what is in no batch, as far as `max_cost` allows; how many are left."""
-        there = {key for batch in self._state.those("open") for key in batch.keys} | answered
-        waiting = [request for key, request in asked.items() if key not in there]
+        handed_in = {key for batch in self._state.those("open") for key in batch.keys} | answered
+        waiting = [request for key, request in asked.items() if key not in handed_in]
         most = self._batch.most_requests or self._api.most_requests
         room = int((self._batch.most_megabytes or self._api.most_megabytes) * 1e6) - 100
         while waiting:
@@ -175,14 +175,14 @@ class BatchEndpoint:
             )
         alternatives = self._config.top_logprobs + 1 if self._config.logprobs else 0
         most = most_bytes(decoding.max_new_tokens, alternatives)
-        found: dict[str, BatchOutcome] = {}
+        outcomes: dict[str, BatchOutcome] = {}
         n_lines = 0
         for url in status.results:
             for line in filter(bytes.strip, self._wire.lines(url, most)):
                 n_lines += 1
-                self._note(line, found)
-        ours = found.keys() & set(batch.keys)
-        if found and not ours:
+                self._note(line, outcomes)
+        ours = outcomes.keys() & set(batch.keys)
+        if outcomes and not ours:
             _log.warning("batch %s is somebody else's: looking for ours again", batch.id)
             again = BatchRecord(**(batch.model_dump() | {"id": None, "state": "submitting"}))
             batch.keys, batch.most_cost = [], 0.0
@@ -191,7 +191,7 @@ class BatchEndpoint:
             return
         if n_lines != len(ours):
             _log.warning("batch %s: %d lines for %d requests", batch.id, n_lines, len(batch.keys))
-        yield from self._read(batch, found, asked, decoding)
+        yield from self._read(batch, outcomes, asked, decoding)
 
     def _note(self, line: bytes, found: dict[str, BatchOutcome]) -> None:
         """Read a line of results; what is torn says nothing, and two that differ are no answer."""

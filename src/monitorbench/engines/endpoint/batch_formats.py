@@ -101,24 +101,24 @@ class OpenAiBatches:
 
     def find(self, wire: BatchWire, batch: BatchRecord, known: frozenset[str]) -> str | None:
         """See `Format.find`: its metadata names it."""
-        for one in _listed(wire, "batches", "after"):
-            if (one.get("metadata") or {}).get("monitorbench") == batch.nonce:
-                return str(one["id"])
-            if one.get("created_at", batch.submitted) < batch.submitted - _CLOCKS_DIFFER_SECONDS:
+        for entry in _listed(wire, "batches", "after"):
+            if (entry.get("metadata") or {}).get("monitorbench") == batch.nonce:
+                return str(entry["id"])
+            if entry.get("created_at", batch.submitted) < batch.submitted - _CLOCKS_DIFFER_SECONDS:
                 return None
         return None
 
     def status(self, wire: BatchWire, batch_id: str) -> BatchStatus:
         """See `Format.status`."""
-        found = wire.ask(f"batches/{quote(batch_id, safe='')}")
-        state, counts = str(found.get("status")), found.get("request_counts") or {}
-        said = f"{state}, {counts.get('completed', 0)} of {counts.get('total', '?')} answered"
+        answer = wire.ask(f"batches/{quote(batch_id, safe='')}")
+        state, counts = str(answer.get("status")), answer.get("request_counts") or {}
+        summary = f"{state}, {counts.get('completed', 0)} of {counts.get('total', '?')} answered"
         if state == "failed":
-            errors = (found.get("errors") or {}).get("data") or [{}]
-            return BatchStatus(True, said, failed=str(errors[0].get("message", "no reason given")))
-        files = [found.get(name) for name in ("output_file_id", "error_file_id")]
+            errors = (answer.get("errors") or {}).get("data") or [{}]
+            return BatchStatus(True, summary, failed=str(errors[0].get("message", "no reason given")))
+        files = [answer.get(name) for name in ("output_file_id", "error_file_id")]
         results = tuple(f"files/{quote(str(file), safe='')}/content" for file in files if file)
-        return BatchStatus(state in ("completed", "expired", "cancelled"), said, results)
+        return BatchStatus(state in ("completed", "expired", "cancelled"), summary, results)
 
     def outcome(self, line: Mapping[str, Any]) -> BatchOutcome:
         """See `Format.outcome`."""
@@ -143,7 +143,7 @@ class AnthropicBatches:
 
     def item(self, config: OpenAiEngine, request: Request, decoding: Decoding) -> dict[str, Any]:
         """See `Format.item`."""
-        system = "\n\n".join(one.content for one in request.messages if one.role == "system")
+        system = "\n\n".join(turn.content for turn in request.messages if turn.role == "system")
         turns = [message._asdict() for message in request.messages if message.role != "system"]
         params: dict[str, Any] = {"model": config.model, "max_tokens": decoding.max_new_tokens}
         if config.temperature is not None:
@@ -160,24 +160,24 @@ class AnthropicBatches:
 
     def find(self, wire: BatchWire, batch: BatchRecord, known: frozenset[str]) -> str | None:
         """See `Format.find`: one of its size from then on, which its results prove to be ours or not."""
-        found: str | None = None
-        for one in _listed(wire, "messages/batches", "after_id"):
-            if _seconds(str(one.get("created_at"))) < batch.submitted - _CLOCKS_DIFFER_SECONDS:
+        batch_id: str | None = None
+        for entry in _listed(wire, "messages/batches", "after_id"):
+            if _seconds(str(entry.get("created_at"))) < batch.submitted - _CLOCKS_DIFFER_SECONDS:
                 break
-            n = sum((one.get("request_counts") or {}).values())
-            if n == len(batch.keys) and str(one["id"]) not in known:
-                found = str(one["id"])  # the oldest: ours came before what was handed in since
-        return found
+            n = sum((entry.get("request_counts") or {}).values())
+            if n == len(batch.keys) and str(entry["id"]) not in known:
+                batch_id = str(entry["id"])  # the oldest: ours came before what was handed in since
+        return batch_id
 
     def status(self, wire: BatchWire, batch_id: str) -> BatchStatus:
         """See `Format.status`."""
-        found = wire.ask(f"messages/batches/{quote(batch_id, safe='')}")
-        state, counts = str(found.get("processing_status")), found.get("request_counts") or {}
-        said = f"{state}, {counts.get('processing', '?')} of {sum(counts.values())} to be answered"
-        where = found.get("results_url")
+        answer = wire.ask(f"messages/batches/{quote(batch_id, safe='')}")
+        state, counts = str(answer.get("processing_status")), answer.get("request_counts") or {}
+        summary = f"{state}, {counts.get('processing', '?')} of {sum(counts.values())} to be answered"
+        where = answer.get("results_url")
         if state == "ended" and not where:
-            return BatchStatus(True, said, failed="its results are not there any more")
-        return BatchStatus(state == "ended", said, (str(where),) if where else ())
+            return BatchStatus(True, summary, failed="its results are not there any more")
+        return BatchStatus(state == "ended", summary, (str(where),) if where else ())
 
     def outcome(self, line: Mapping[str, Any]) -> BatchOutcome:
         """See `Format.outcome`."""
@@ -216,11 +216,11 @@ def _as_completion(message: Mapping[str, Any]) -> dict[str, Any]:
     thought = "".join(block.get("thinking", "") for block in blocks if block["type"] == "thinking")
     cached = usage.get("cache_read_input_tokens") or 0
     prompt = usage.get("input_tokens", 0) + cached + (usage.get("cache_creation_input_tokens") or 0)
-    said = {"role": "assistant", "content": text, "reasoning_content": thought or None}
+    answer = {"role": "assistant", "content": text, "reasoning_content": thought or None}
     stop = message.get("stop_reason") or ""
     return {
         "model": message.get("model"),
-        "choices": [{"message": said, "finish_reason": _ENDS.get(stop, stop or "none")}],
+        "choices": [{"message": answer, "finish_reason": _ENDS.get(stop, stop or "none")}],
         "usage": {
             "prompt_tokens": prompt,
             "completion_tokens": usage.get("output_tokens", 0),
@@ -234,11 +234,11 @@ def _listed(wire: BatchWire, path: str, after: str) -> Iterator[Mapping[str, Any
     behind = ""
     for _ in range(_PAGES):
         page = wire.ask(f"{path}?limit=100{behind}")
-        found = page.get("data") or []
-        yield from found
-        if not page.get("has_more") or not found:
+        batches = page.get("data") or []
+        yield from batches
+        if not page.get("has_more") or not batches:
             return
-        behind = f"&{after}={quote(str(found[-1]['id']), safe='')}"
+        behind = f"&{after}={quote(str(batches[-1]['id']), safe='')}"
 
 
 def _seconds(moment: str) -> float:

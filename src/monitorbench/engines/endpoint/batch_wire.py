@@ -43,8 +43,8 @@ class BatchWire:
         self._base = config.base_url.rstrip("/")
         timeout = httpx2.Timeout(config.timeout_seconds, connect=min(30.0, config.timeout_seconds))
         # Packed bodies are not asked for: what is unpacked here could be of any size.
-        asked = {"accept-encoding": "identity", **headers}
-        self._client = httpx2.Client(timeout=timeout, follow_redirects=False, headers=asked)
+        all_headers = {"accept-encoding": "identity", **headers}
+        self._client = httpx2.Client(timeout=timeout, follow_redirects=False, headers=all_headers)
 
     def close(self) -> None:
         """Close the connections."""
@@ -85,12 +85,12 @@ class BatchWire:
             body = b"".join(self._chunks(response, _MOST_BYTES))
         self._refuse(response, body)
         try:
-            found = json.loads(redacted_body(body, self._key))
+            answer = json.loads(redacted_body(body, self._key))
         except ValueError as error:
             raise UnknownFate("no JSON came back") from error
-        if not isinstance(found, dict):
+        if not isinstance(answer, dict):
             raise UnknownFate("no JSON object came back")
-        return found
+        return answer
 
     def _lines(self, url: str, most: int) -> Iterator[bytes]:
         with self._client.stream("GET", self._url(url)) as response:
@@ -98,13 +98,13 @@ class BatchWire:
                 self._refuse(response, b"".join(self._chunks(response, _MOST_BYTES)))
             line, too_long = bytearray(), False
             for chunk in self._chunks(response, None):
-                first, *others = chunk.split(b"\n")
-                for number, part in enumerate((first, *others)):
+                first, *following = chunk.split(b"\n")
+                for number, piece in enumerate((first, *following)):
                     if number:
                         yield redacted_body(bytes(line), self._key)
                         line, too_long = bytearray(), False
-                    too_long = too_long or len(line) + len(part) > most
-                    line = bytearray() if too_long else line + part
+                    too_long = too_long or len(line) + len(piece) > most
+                    line = bytearray() if too_long else line + piece
             yield redacted_body(bytes(line), self._key)
 
     def _chunks(self, response: httpx2.Response, most: int | None) -> Iterator[bytes]:
@@ -124,10 +124,10 @@ class BatchWire:
         status = response.status_code
         if 200 <= status < 300:
             return
-        said = redacted(body[:2000].decode("utf-8", "replace"), self._key)
+        message = redacted(body[:2000].decode("utf-8", "replace"), self._key)
         if status in (401, 403):  # their messages quote the key
-            said = f"the key in {self._config.api_key_env} is not taken"
-        detail = one_line(f"HTTP {status}: {said}")
+            message = f"the key in {self._config.api_key_env} is not taken"
+        detail = one_line(f"HTTP {status}: {message}")
         wait = retry_after(response.headers, time.time())
         if status in _AGAIN and wait <= LONGEST_RETRY_AFTER_SECONDS:
             raise _Again(detail, response.headers)

@@ -131,25 +131,25 @@ class _Round:
 
     def results(self) -> Iterator[tuple[int, Reply]]:
         """Yield replies until nothing is in flight; then raise the error that ended the round early."""
-        left = len(self._requests)
+        n_left = len(self._requests)
         while (item := self._queue.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
-            left -= 1
+            n_left -= 1
             yield item
         config = self._config
         if self._hopeless:
             key = f"key in {config.api_key_env}" if config.api_key_env else "key: none (api_key_env=null)"
             raise UserError(
                 f"{config.base_url}, model {config.model}, {key}: {one_line(self._hopeless)}; "
-                f"{left} requests not answered"
+                f"{n_left} requests not answered"
             )
         if self._over_cost:
             raise CostLimit(
-                f"max_cost={config.max_cost:g} is spent ({self._endpoint.spent:.6g}), {left} requests not "
+                f"max_cost={config.max_cost:g} is spent ({self._endpoint.spent:.6g}), {n_left} requests not "
                 "asked: raise engine.max_cost and run again to resume"
             )
-        if left:
+        if n_left:
             raise RuntimeError("the endpoint was closed while it was being asked")
 
     def cancel(self) -> None:

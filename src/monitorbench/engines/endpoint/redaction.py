@@ -43,11 +43,11 @@ def redacted_body(body: bytes, key: str | None) -> bytes:
 
 def redacted_reply(reply: Reply, key: str | None) -> Reply:
     """The reply without the key in any of its texts; what is escaped in a body shows in them alone."""
-    whole = len(key or "")
+    length = len(key or "")
     return dataclasses.replace(
         reply,
-        text=redacted(reply.text, key, whole),
-        reasoning=redacted(reply.reasoning, key, whole),
+        text=redacted(reply.text, key, length),
+        reasoning=redacted(reply.reasoning, key, length),
         finish_reason=redacted(reply.finish_reason, key),
         served_model=redacted(reply.served_model, key),
         detail=redacted(reply.detail, key),
@@ -57,15 +57,15 @@ def redacted_reply(reply: Reply, key: str | None) -> Reply:
 @lru_cache(maxsize=8)
 def _encoded(key: str) -> tuple[str, ...]:
     """Plain spellings of a key, the longest first."""
-    found: set[str] = set()
-    for one in (key, key[::-1]):
-        hexadecimal = one.encode().hex()
-        found |= {one, hexadecimal, hexadecimal.upper()}
+    spellings: set[str] = set()
+    for text in (key, key[::-1]):
+        hexadecimal = text.encode().hex()
+        spellings |= {text, hexadecimal, hexadecimal.upper()}
         for offset in range(3):
-            standard = _base64_of(one, offset)
+            standard = _base64_of(text, offset)
             for form in (standard, standard.translate(str.maketrans("+/", "-_"))):
-                found |= {form, form[::-1], form.replace("/", "\\/"), quote(form, safe="")}
-    return tuple(sorted(found, key=len, reverse=True))
+                spellings |= {form, form[::-1], form.replace("/", "\\/"), quote(form, safe="")}
+    return tuple(sorted(spellings, key=len, reverse=True))
 
 
 def _base64_of(text: str, offset: int) -> str:
@@ -77,9 +77,9 @@ def _base64_of(text: str, offset: int) -> str:
 @lru_cache(maxsize=8)
 def _escaped(key: str) -> re.Pattern[str]:
     """The key or its reverse with any of its characters as an escape of URLs, JSON, Python or HTML."""
-    begins = "".join(re.escape(one) for one in sorted({key[0], key[-1], "%", "\\", "&"}))
-    ways = ("".join(map(_any_spelling, one)) for one in (key, key[::-1]))
-    return re.compile(f"(?=[{begins}])(?:{'|'.join(ways)})")
+    begins = "".join(re.escape(text) for text in sorted({key[0], key[-1], "%", "\\", "&"}))
+    spellings = ("".join(map(_any_spelling, text)) for text in (key, key[::-1]))
+    return re.compile(f"(?=[{begins}])(?:{'|'.join(spellings)})")
 
 
 def _any_spelling(character: str) -> str:

@@ -184,10 +184,10 @@ def is_model(served: str, requested: str, named: str | None = None) -> bool:
     """
     if not served or served == named:
         return True
-    answered, asked = (name.casefold().rpartition("/")[2] for name in (served, requested))
-    if answered == asked:
+    answered, wanted = (name.casefold().rpartition("/")[2] for name in (served, requested))
+    if answered == wanted:
         return True
-    stem = asked.removesuffix("-latest")
+    stem = wanted.removesuffix("-latest")
     return answered.startswith(stem) and _VERSION.fullmatch(answered[len(stem) :]) is not None
 
 
@@ -224,13 +224,15 @@ def _reasoning(message: _Message, text: str, end: str, label_after: str) -> tupl
     Judged text may spell `end`, and a monitor may repeat it: in its thoughts, so that the last one counts,
     or in the quotes of an answer, so that one counts which such an answer follows.
     """
-    shown = next((one for one in (message.reasoning_content, message.reasoning) if isinstance(one, str)), "")
-    if shown or not end or end not in text:
-        return shown, text, False
+    thoughts = next(
+        (value for value in (message.reasoning_content, message.reasoning) if isinstance(value, str)), ""
+    )
+    if thoughts or not end or end not in text:
+        return thoughts, text, False
     ends = [match.end() for match in re.finditer(re.escape(end), text)]
     begun = label_after.strip()[:1]
-    at = next((at for at in reversed(ends) if begun and _begins_with(text[at:], begun)), ends[-1])
-    return text[: at - len(end)], text[at:], True
+    cut = next((cut for cut in reversed(ends) if begun and _begins_with(text[cut:], begun)), ends[-1])
+    return text[: cut - len(end)], text[cut:], True
 
 
 def _begins_with(text: str, begun: str) -> bool:
@@ -261,7 +263,7 @@ def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[in
 
 def _before_field(text: str, field: str) -> str | None:
     """The text up to a field's value, its quote included; the last field with others in front of it."""
-    found, start = None, -1
+    prefix, start = None, -1
     for _ in range(_MOST_OBJECTS):
         start = text.find("{", start + 1)
         if start < 0:
@@ -269,8 +271,8 @@ def _before_field(text: str, field: str) -> str | None:
         members = strict_json.members_before(text, field, start)
         if members and members.field is not None and members.values:
             start = members.field
-            found = text[: start + text.startswith('"', start)]
-    return found
+            prefix = text[: start + text.startswith('"', start)]
+    return prefix
 
 
 def _top_logprobs(given: Any, text: str, label_after: str | None) -> tuple[Mapping[str, float] | None, str]:
@@ -295,8 +297,8 @@ def _top_logprobs(given: Any, text: str, label_after: str | None) -> tuple[Mappi
             raise _BadResponse(f"no log-probability: {token.token[:20]!r} has {token.logprob}")
         # Two tokens may be spelt alike: their probabilities add up.
         logprob = min(max(token.logprob, _LOWEST), 0.0)
-        other = top.get(token.token, -math.inf)
-        top[token.token] = min(max(logprob, other) + math.log1p(math.exp(-abs(logprob - other))), 0.0)
+        earlier = top.get(token.token, -math.inf)
+        top[token.token] = min(max(logprob, earlier) + math.log1p(math.exp(-abs(logprob - earlier))), 0.0)
     if math.fsum(map(math.exp, top.values())) > _MOST_PROBABILITY:
         raise _BadResponse("log-probabilities of more than 1 together")
     return top, ""
@@ -310,8 +312,8 @@ def _label_position(content: list[_Position], text: str, label_after: str) -> _P
     wanted, written = _squeezed(label_after), _squeezed(text)
     tokens = [_squeezed(position.token) for position in content]
     starts = [0, *accumulate(map(len, tokens))]
-    said = "".join(tokens)
-    begin = 0 if written.startswith(said) else said.rfind(written)
+    joined = "".join(tokens)
+    begin = 0 if written.startswith(joined) else joined.rfind(written)
     behind = [token for start, token in zip(starts, tokens, strict=False) if start >= begin + len(written)]
     if begin < 0 or sum(map(bool, behind)) > _ENDINGS:
         return None

@@ -106,7 +106,7 @@ def _logprobs(choice: _Choice, decoding: Decoding) -> dict[int, float] | None:
         return {}
     positions = choice.logprobs.top_logprobs if choice.logprobs else []
     first = (positions[0] or {}) if positions else {}
-    found = {token: first.get(f"{_NAMED}{token}") for token in decoding.scored_token_ids}
-    if any(value is None or not value <= _ROUNDING for value in found.values()):
+    logprobs = {token: first.get(f"{_NAMED}{token}") for token in decoding.scored_token_ids}
+    if any(value is None or not value <= _ROUNDING for value in logprobs.values()):
         return None
-    return {token: min(float(value), 0.0) for token, value in found.items() if value is not None}
+    return {token: min(float(value), 0.0) for token, value in logprobs.items() if value is not None}

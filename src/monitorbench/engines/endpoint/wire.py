@@ -82,14 +82,14 @@ async def attempt(
 ) -> bytes | Problem:
     """Ask once. `detail` may quote the endpoint, and so the key: redact it before it goes anywhere."""
     create: Any = client.chat.completions.with_raw_response.create
-    asked: dict[str, Any] = {"messages": [message._asdict() for message in request.messages]}
+    prompt: dict[str, Any] = {"messages": [message._asdict() for message in request.messages]}
     if request.token_ids:
         create = client.completions.with_raw_response.create
-        asked = {"prompt": list(request.token_ids)}
+        prompt = {"prompt": list(request.token_ids)}
     try:
         # The client's own time-out is for each read: a byte a second would keep it waiting for ever.
         async with asyncio.timeout(timeout_seconds):
-            response = await create(**asked, extra_body=dict(extra_body), **fields)
+            response = await create(**prompt, extra_body=dict(extra_body), **fields)
     except (TimeoutError, openai.APITimeoutError) as error:
         if isinstance(error.__cause__, httpx2.ConnectTimeout):
             return Problem("timed_out", "it takes no connection: is it running?", retry=True, ends_run=True)

@@ -72,12 +72,12 @@ def adapter_sha256(folder: Path) -> str:
 def adapter_config(folder: Path) -> dict[str, Any]:
     """The settings of an adapter, as PEFT wrote them; `UserError` where they are no JSON object."""
     try:
-        found = json.loads((folder / CONFIG).read_bytes())
+        config = json.loads((folder / CONFIG).read_bytes())
     except ValueError as error:  # no UTF-8, no JSON
         raise UserError(f"{folder / CONFIG}: not JSON; expected an adapter as PEFT writes it") from error
-    if not isinstance(found, dict):
+    if not isinstance(config, dict):
         raise UserError(f"{folder / CONFIG}: no JSON object; expected an adapter as PEFT writes it")
-    return found
+    return config
 
 
 def canonical(config: Mapping[str, Any]) -> str:
@@ -147,8 +147,8 @@ def refuse_unfit_adapter(adapter: Path, weights: Path) -> None:
     config = adapter_config(adapter)
     if config.get("peft_type") != "LORA":
         raise UserError(f"{adapter / CONFIG}: peft_type={config.get('peft_type')!r}; expected a LoRA adapter")
-    found = _found(adapter / WEIGHTS)
-    _compare(found, _expected(adapter, config, weights), adapter / WEIGHTS, config.get("r"))
+    shapes = _found(adapter / WEIGHTS)
+    _compare(shapes, _expected(adapter, config, weights), adapter / WEIGHTS, config.get("r"))
     base = stated_base(adapter)
     if base is None:
         _log.warning(
@@ -205,7 +205,7 @@ def _expected(adapter: Path, config: Mapping[str, Any], weights: Path) -> _Saved
         except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError, ImportError) as error:
             reason = " ".join(str(error).split())[:160]
             raise UserError(f"{adapter / CONFIG}: doesn't fit the model in {weights} ({reason})") from error
-    needed, allowed = ({name: tuple(tensor.shape) for name, tensor in one.items()} for one in states)
+    needed, allowed = ({name: tuple(tensor.shape) for name, tensor in state.items()} for state in states)
     return _Saved(needed, allowed)
 
 

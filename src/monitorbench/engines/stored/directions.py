@@ -39,8 +39,8 @@ def save_directions(directions: Sequence[Direction], file: Path) -> None:
     """Write the file; equal directions give equal bytes."""
     from safetensors.numpy import save_file
 
-    tensors = {_name(one.place): one.weights_H for one in directions}
-    stated = [{**one.place._asdict(), "auroc": one.auroc} for one in directions]
+    tensors = {_name(direction.place): direction.weights_H for direction in directions}
+    stated = [{**direction.place._asdict(), "auroc": direction.auroc} for direction in directions]
     save_file(dict(sorted(tensors.items())), file, {"directions": json.dumps(stated)})
 
 
@@ -53,7 +53,7 @@ def read_directions(file: Path) -> list[Direction]:
         with safe_open(file, "numpy") as opened:
             stated = json.loads((opened.metadata() or {})["directions"])
         tensors = load_file(file)
-        places = [(HeadPlace(one["layer"], one["position"]), float(one["auroc"])) for one in stated]
+        places = [(HeadPlace(entry["layer"], entry["position"]), float(entry["auroc"])) for entry in stated]
         return [Direction(place, auroc, tensors[_name(place)]) for place, auroc in places]
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{file}: no directions as train/fit.py writes them; fit it again") from error

@@ -53,11 +53,11 @@ def gguf_source(monitor: Monitor) -> GgufSource | None:
         commit = hub_commit(repo, monitor.revision)
         return _by_content(hub_file_sha256(repo, commit, name), where, lambda: hub_file(repo, commit, name))
     if monitor.package is not None:
-        package, named = monitor.package, f"{monitor.package.distribution}-{monitor.package.version}"
+        package, release = monitor.package, f"{monitor.package.distribution}-{monitor.package.version}"
         return GgufSource(
             identity=f"pypi:{package.distribution}=={package.version}",
-            folder=named,
-            where=named,
+            folder=release,
+            where=release,
             file=lambda: _in_package(package),
             results=package.model_dump(),
         )
@@ -142,7 +142,7 @@ def convert_gguf(file: Path, target: Path, where: str, results: Mapping[str, Any
     tokenizer = _tokenizer(file, where, reader)
     with _alone(file) as folder, _refused_in_one_line(file, where):
         # A GGUF file holds tensors and plain values: what `load_causal_lm` asks for is for folders.
-        model, found = AutoModelForCausalLM.from_pretrained(
+        model, loading_info = AutoModelForCausalLM.from_pretrained(
             folder,
             gguf_file=_NAME,
             dtype=torch.bfloat16,
@@ -150,15 +150,15 @@ def convert_gguf(file: Path, target: Path, where: str, results: Mapping[str, Any
             trust_remote_code=False,
             output_loading_info=True,
         )
-    _refuse_another_model(model, found["missing_keys"], reader, where)
+    _refuse_another_model(model, loading_info["missing_keys"], reader, where)
     _tie_equal_embeddings(model)
     # A GGUF file's tokenizer states none, and 1e30 would be saved.
     tokenizer.model_max_length = getattr(model.config, "max_position_embeddings", tokenizer.model_max_length)
-    with folder_in_the_making(target) as part:
-        tokenizer.save_pretrained(part)
-        model.save_pretrained(part)
-        files = {file.name: file_sha256(file) for file in sorted(part.iterdir())}
-        write_manifest(part, {"status": "done", "results": dict(results), "files": files})
+    with folder_in_the_making(target) as temporary:
+        tokenizer.save_pretrained(temporary)
+        model.save_pretrained(temporary)
+        files = {file.name: file_sha256(file) for file in sorted(temporary.iterdir())}
+        write_manifest(temporary, {"status": "done", "results": dict(results), "files": files})
 
 
 def _read(file: Path, where: str) -> Any:
@@ -169,10 +169,10 @@ def _read(file: Path, where: str) -> Any:
         """Reads no value behind the end of the file, where the package would go on with empty ones."""
 
         def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
-            found = super()._get(offset, dtype, count, override_order)
-            if len(found) < count:
+            values = super()._get(offset, dtype, count, override_order)
+            if len(values) < count:
                 raise ValueError(f"it breaks off, {count:,} values are said to be at byte {offset:,}")
-            return found
+            return values
 
     with _refused_in_one_line(file, where):
         reader = WholeReader(file)
@@ -194,8 +194,8 @@ def _tokenizer(file: Path, where: str, reader: Any) -> Any:
     elif split == _COMPOSED_FIRST:
         core.normalizer = NFC()
     elif kind == "gpt2" and split not in _SPLIT_BY_GPT2:
-        made = json.loads(core.to_str())["pre_tokenizer"]
-        if made["type"] == "ByteLevel":  # GPT-2's pattern, which transformers takes where it knows no other
+        step = json.loads(core.to_str())["pre_tokenizer"]
+        if step["type"] == "ByteLevel":  # GPT-2's pattern, which transformers takes where it knows no other
             raise UserError(
                 f"{where}: its text is split in a way that transformers doesn't know "
                 f"(tokenizer.ggml.pre={split!r}); expected the model's own folder in monitor.path"

@@ -67,13 +67,13 @@ def hub_file_sha256(repo: str, commit: str, name: str) -> str:
     cached = try_to_load_from_cache(repo, name, revision=commit)
     if not isinstance(cached, str):
         try:
-            named = get_hf_file_metadata(hf_hub_url(repo, name, revision=commit)).etag
+            etag = get_hf_file_metadata(hf_hub_url(repo, name, revision=commit)).etag
         except client_errors() as error:
             raise _not_to_be_had(
                 f"{repo}@{commit}/{name}", error, "monitor.gguf to a local copy of it"
             ) from error
-        if named is not None and _SHA256.fullmatch(named):
-            return named
+        if etag is not None and _SHA256.fullmatch(etag):
+            return etag
         cached = str(hub_file(repo, commit, name))
     return blob_sha256(Path(cached)) or file_sha256(Path(cached))
 
@@ -82,12 +82,12 @@ def _snapshot(repo: str, revision: str, pattern: str | None) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        found = snapshot_download(
+        folder = snapshot_download(
             repo, revision=revision, allow_patterns=pattern, ignore_patterns=list(PICKLES)
         )
     except client_errors() as error:
         raise _not_to_be_had(f"{repo}@{revision}", error, "monitor.path to a local folder of it") from error
-    return Path(found)
+    return Path(folder)
 
 
 def _not_to_be_had(what: str, error: Exception, instead: str) -> UserError:

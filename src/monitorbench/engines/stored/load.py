@@ -35,7 +35,7 @@ def load_causal_lm(folder: Path, dtype: Any, attention: str = "sdpa") -> Any:
 
     with foreign_code_refused(folder):
         try:
-            model, found = AutoModelForCausalLM.from_pretrained(
+            model, loading_info = AutoModelForCausalLM.from_pretrained(
                 folder,
                 dtype=dtype,
                 attn_implementation=attention,
@@ -45,7 +45,7 @@ def load_causal_lm(folder: Path, dtype: Any, attention: str = "sdpa") -> Any:
             )
         except SafetensorError as error:
             raise UserError(f"{folder}: its weights can't be read ({error}); get the model again") from error
-    if missing := sorted(found["missing_keys"]):
+    if missing := sorted(loading_info["missing_keys"]):
         raise UserError(
             f"{folder}: {len(missing)} of the model's tensors are not in its weights, such as {missing[0]}; "
             "get the model again"

@@ -34,8 +34,8 @@ def model_folder_sha256(folder: Path) -> str:
     Of the files at any depth all but those that nothing here loads; it does not depend on the folder's path.
     """
     files = _files(folder)
-    named = ((file.relative_to(folder).as_posix(), file_sha256(file)) for file in files)
-    return _of_lines(f"{digest}  {name}" for name, digest in named)
+    digests = ((file.relative_to(folder).as_posix(), file_sha256(file)) for file in files)
+    return _of_lines(f"{digest}  {name}" for name, digest in digests)
 
 
 def model_weights_sha256(folder: Path) -> str:
@@ -62,14 +62,14 @@ def refuse_unloadable(folder: Path, where: str) -> None:
         )
     if not list(folder.glob("*.safetensors")):
         pickles = sorted(file.name for pattern in PICKLES for file in folder.glob(pattern))
-        found = f"its weights are a pickle ({pickles[0]}), which can run code" if pickles else "no weights"
+        problem = f"its weights are a pickle ({pickles[0]}), which can run code" if pickles else "no weights"
         raise UserError(
-            f"{where}: {found}; expected *.safetensors, as AutoModelForCausalLM.from_pretrained(DIR)"
+            f"{where}: {problem}; expected *.safetensors, as AutoModelForCausalLM.from_pretrained(DIR)"
             ".save_pretrained(OTHER) writes them where you trust the file"
         )
-    named = _json(folder / "config.json", where).get("transformers_weights")
+    stated = _json(folder / "config.json", where).get("transformers_weights")
     shards = (_shards(index, where) for index in folder.glob("*.safetensors.index.json"))
-    for name in {str(named) if named else "model.safetensors"}.union(*shards):
+    for name in {str(stated) if stated else "model.safetensors"}.union(*shards):
         if "/" in name or not name.endswith((".safetensors", ".safetensors.index.json")):
             raise UserError(f"{where}: {name!r} is to be its weights; expected *.safetensors in the folder")
     missing = [name for name in _shards(folder / _INDEX, where) if not (folder / name).is_file()]
@@ -79,14 +79,14 @@ def refuse_unloadable(folder: Path, where: str) -> None:
 
 def _files(folder: Path) -> list[Path]:
     """The files that can be loaded, in the order of their names."""
-    found = [
+    files = [
         file
         for file in {*folder.rglob("*"), *folder.glob("*/*")}  # the first passes by folders that are links
         if file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+        and not any(segment.startswith(".") for segment in file.relative_to(folder).parts)
         and not any(fnmatchcase(file.name, pattern) for pattern in _NOT_LOADED)
     ]
-    return sorted(found, key=lambda file: file.relative_to(folder).as_posix())
+    return sorted(files, key=lambda file: file.relative_to(folder).as_posix())
 
 
 def _weights(folder: Path) -> Iterable[Path]:
@@ -102,8 +102,8 @@ def _weights(folder: Path) -> Iterable[Path]:
 
 def _shards(index: Path, where: str) -> set[str]:
     """The files that an index names; none where there is no index."""
-    named = _json(index, where).get("weight_map") if index.is_file() else None
-    return {str(name) for name in named.values()} if isinstance(named, dict) else set()
+    weight_map = _json(index, where).get("weight_map") if index.is_file() else None
+    return {str(name) for name in weight_map.values()} if isinstance(weight_map, dict) else set()
 
 
 def _of_lines(lines: Iterable[str]) -> str:
@@ -119,9 +119,9 @@ def blob_sha256(file: Path) -> str | None:
 
 def _json(file: Path, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_bytes())
+        content = json.loads(file.read_bytes())
     except ValueError as error:  # no UTF-8, no JSON
         raise UserError(f"{where}: {file.name} is not JSON; expected a whole model") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError(f"{where}: {file.name} is no JSON object; expected a whole model")
-    return found
+    return content

@@ -169,10 +169,10 @@ def read_critic_data(path: Path) -> list[Sample]:
     is none of the train split.
     """
     files = fetch.local("pilot.critic_data", compared_file(path), team_jsonl.SUFFIXES, "error")
-    found = [sample for sample in team_jsonl.load(files) if sample.split is Split.TRAIN]
-    if not found:
+    samples = [sample for sample in team_jsonl.load(files) if sample.split is Split.TRAIN]
+    if not samples:
         raise UserError(f"pilot.critic_data={path}: no sample of the train split; expected critic_data.jsonl")
-    return found
+    return samples
 
 
 def _row(sample: Sample, split: Split) -> dict[str, object]:

@@ -122,27 +122,27 @@ def calibrate(
     at. Raises `UserError` where the critic gives no probability for any of the steps.
     """
     judgements = critic.judge(samples)
-    known = [
+    scored = [
         (judgement.p_fail, fails)
         for judgement, fails in zip(judgements, failed(samples), strict=True)
         if judgement.p_fail is not None
     ]
-    if samples and not known:
+    if samples and not scored:
         raise UserError(
             f"monitor={monitor}: no P(fail) for any of {len(samples)} validation steps "
             f"({judgements[0].reason}); expected a monitor and an engine that give probabilities"
         )
-    p_fail, fails = [p for p, _ in known], [fail for _, fail in known]
-    found = fit_temperature(p_fail, fails)
-    if found.reason:
-        _log.warning("pilot: temperature %g: %s", found.value, found.reason)
-    after = [found.calibrated(p) for p in p_fail]
+    p_fail, fails = [p for p, _ in scored], [fail for _, fail in scored]
+    temperature = fit_temperature(p_fail, fails)
+    if temperature.reason:
+        _log.warning("pilot: temperature %g: %s", temperature.value, temperature.reason)
+    after = [temperature.calibrated(p) for p in p_fail]
     report = {
         "agent": agent,
-        "temperature": found._asdict(),
-        "n_unscored": len(samples) - len(known),
+        "temperature": temperature._asdict(),
+        "n_unscored": len(samples) - len(scored),
         "tau": tau,
         "before": quality(p_fail, fails, tau)._asdict(),
         "after": quality(after, fails, tau)._asdict(),
     }
-    return Calibration(found, report)
+    return Calibration(temperature, report)

@@ -51,17 +51,17 @@ def read_games(settings: AlfworldGames, split: str) -> dict[str, str]:
                 f"{settings.name}: games run code, and no checksum is set for {file.path}; where it is "
                 f"the one you trust, set environment.source.files.{place}.sha256={fetch.content_sha256(file)}"
             )
-    found: dict[str, dict[str, str]] = {folder: {} for folder in SPLITS[split]}
+    by_folder: dict[str, dict[str, str]] = {folder: {} for folder in SPLITS[split]}
     for name, content in files.tar(""):
         parts = PurePosixPath(name).parts
-        for folder in found if parts[-1] == "game.tw-pddl" else ():
+        for folder in by_folder if parts[-1] == "game.tw-pddl" else ():
             if folder in parts:
                 task = "/".join(("alfworld", *parts[parts.index(folder) : -1]))
-                found[folder][task] = content.decode()
-    games = next(filter(None, found.values()), {})
+                by_folder[folder][task] = content.decode()
+    games = next(filter(None, by_folder.values()), {})
     if not games:
         raise UserError(
-            f"{settings.name}: no game of {' or '.join(found)} in the archive; get the file again"
+            f"{settings.name}: no game of {' or '.join(by_folder)} in the archive; get the file again"
         )
     return games
 

@@ -40,8 +40,8 @@ def calculate(expression: str) -> Fraction:
     """
     if len(expression) > MOST_CHARACTERS:
         raise ValueError(f"more than {MOST_CHARACTERS} characters")
-    for shown, python in _SPELLING.items():
-        expression = expression.replace(shown, python)
+    for symbol, python in _SPELLING.items():
+        expression = expression.replace(symbol, python)
     try:
         tree = ast.parse(_PERCENT.sub(r"(\1/100)", expression).strip(), mode="eval")
         return _value(tree.body)

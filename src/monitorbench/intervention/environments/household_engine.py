@@ -110,11 +110,11 @@ class HouseholdEngine(PddlEnv):
         """
         here = int(self.downward_lib.get_state_id())
         try:
-            found = self._way_back(here, known)
+            detour = self._way_back(here, known)
         finally:
             self.downward_lib.set_state_id(here)
             self._seen_operators.clear()
-        return found or tuple(self._pddl_state.replan(self._entity_infos))
+        return detour or tuple(self._pddl_state.replan(self._entity_infos))
 
     def _way_back(self, here: int, known: Sequence[str]) -> tuple[str, ...]:
         """The shortest detour from which some last part of `known` wins, and that part; () without one."""
@@ -125,8 +125,8 @@ class HouseholdEngine(PddlEnv):
             for state, detour in level.items():
                 operators = self._operators(state)
                 for first in reversed(range(len(known))):
-                    if known[first] in operators and (rest := self._winning(state, known[first:])):
-                        return (*detour, *rest)
+                    if known[first] in operators and (ending := self._winning(state, known[first:])):
+                        return (*detour, *ending)
                 for command in sorted(operators) if length < _LONGEST_DETOUR else ():
                     after = self._after(state, operators[command])
                     if after not in seen:
@@ -142,17 +142,17 @@ class HouseholdEngine(PddlEnv):
         self.downward_lib.set_state_id(state)
         operators = (fast_downward.Operator * self.downward_lib.get_applicable_operators_count())()
         self.downward_lib.get_applicable_operators(operators)
-        found = {self._command(operator.name): operator.id for operator in operators}
-        self._seen_operators[state] = found
-        return found
+        by_command = {self._command(operator.name): operator.id for operator in operators}
+        self._seen_operators[state] = by_command
+        return by_command
 
     def _command(self, operator: str) -> str:
         """Write a command of a plan as TextWorld does; it fails where an action has parameters of its own."""
-        name, *things = operator.split()
+        name, *entities = operator.split()
         parameters = [parameter.name.strip("?") for parameter in self._pddl_state._actions[name].parameters]
         # The other templates are names in braces; this one asks where a place is.
         template = "go to {r}" if name == "gotolocation" else self._logic.actions[name].template
-        names = (self._entity_infos[thing].name for thing in things)
+        names = (self._entity_infos[entity].name for entity in entities)
         return str(template.format(**dict(zip(parameters, names, strict=False))))
 
     def _after(self, state: int, operator: int) -> int:

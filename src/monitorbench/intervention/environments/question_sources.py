@@ -65,7 +65,7 @@ def _published(name: str, row: Mapping[str, Any]) -> SearchQuestion:
     titles, texts = context.get("title") or [], context.get("sentences") or []
     if not needed or not needed <= set(titles) or len(titles) != len(texts):
         raise BadRow("'context' lacks a paragraph of 'supporting_facts'")
-    whole = {
+    paragraphs = {
         title: " ".join(f"{title}: {''.join(sentences)}".split())
         for title, sentences in zip(titles, texts, strict=True)
     }
@@ -73,20 +73,22 @@ def _published(name: str, row: Mapping[str, Any]) -> SearchQuestion:
         f"{name}/{filled(row, 'id')}",
         " ".join(filled(row, "question").split()),
         filled(row, "answer").strip(),
-        tuple(text for title, text in whole.items() if title in needed),
-        tuple(text for title, text in whole.items() if title not in needed),
+        tuple(text for title, text in paragraphs.items() if title in needed),
+        tuple(text for title, text in paragraphs.items() if title not in needed),
     )
 
 
 def _logged(settings: ToolQuestions, files: SourceFiles) -> list[SearchQuestion]:
     questions: dict[str, SearchQuestion] = {}
     for name, content in files.tar(""):
-        for found in _LOGGED.finditer(content.decode()) if name.endswith(_RUNS) else ():
-            text = " ".join(found["question"].split())
+        for entry in _LOGGED.finditer(content.decode()) if name.endswith(_RUNS) else ():
+            text = " ".join(entry["question"].split())
             # A paragraph is logged once for each supporting sentence, a question once for each trial.
-            own = dict.fromkeys(filter(None, (part.strip() for part in found["context"].split("\n\n"))))
+            own = dict.fromkeys(
+                filter(None, (paragraph.strip() for paragraph in entry["context"].split("\n\n")))
+            )
             id_ = f"{settings.name}/{_hash(text)}"
-            questions.setdefault(id_, SearchQuestion(id_, text, found["answer"].strip(), tuple(own)))
+            questions.setdefault(id_, SearchQuestion(id_, text, entry["answer"].strip(), tuple(own)))
     if not questions:
         raise UserError(f"{settings.name}: no question in {_RUNS} of the archive; get the file again")
     return list(questions.values())
@@ -97,8 +99,8 @@ def read_word_problems(settings: ToolQuestions) -> list[SolvedProblem]:
     files = _files(settings)
     return [
         problem
-        for part in ("train", "test")
-        for problem in files.jsonl(f"{part}.jsonl", partial(_problem, settings.name, part))
+        for split in ("train", "test")
+        for problem in files.jsonl(f"{split}.jsonl", partial(_problem, settings.name, split))
     ]
 
 

@@ -47,11 +47,11 @@ def _searched(settings: ToolQuestions, n_tasks: int, seed: int, split: str) -> l
     opened: list[Opens] = []
     for id_ in draw(settings.name, part_of(list(questions), split), n_tasks, seed, split):
         own = questions[id_].paragraphs
-        others = list(questions[id_].distracting) or [
+        candidates = list(questions[id_].distracting) or [
             text for question in questions.values() for text in question.paragraphs if text not in own
         ]
-        others.sort(key=partial(_place, id_))
-        distracting = others[: max(0, settings.paragraphs - len(own))]
+        candidates.sort(key=partial(_place, id_))
+        distracting = candidates[: max(0, settings.paragraphs - len(own))]
         opened.append(partial(SearchedQuestion, questions[id_], distracting, settings.min_f1))
     return opened
 
@@ -102,8 +102,8 @@ class _Question(ReplayedEnvironment):
         return self._shown(self.goal)
 
     def _take(self, action: str) -> Observation:
-        named = _ACTION.fullmatch(action)
-        tool, argument = (named[1].lower(), named[2].strip()) if named else ("", "")
+        call = _ACTION.fullmatch(action)
+        tool, argument = (call[1].lower(), call[2].strip()) if call else ("", "")
         if tool == "finish":
             self._progress = self._progress._replace(done=True, success=self._is_right(argument))
             return self._shown("Answer submitted.")
@@ -168,8 +168,8 @@ class SearchedQuestion(_Question):
         if text is None:
             similar = [" ".join(text.split()[:_LEAD_WORDS]) for text in self._pool]
             return f"Could not find [{query}]. Similar: {similar}"
-        found = tuple(one for one in self._progress.found if one != text)
-        self._progress = QuestionProgress(found=(*found, text))
+        earlier = tuple(paragraph for paragraph in self._progress.found if paragraph != text)
+        self._progress = QuestionProgress(found=(*earlier, text))
         return text
 
     def _best(self, query: str) -> str | None:
@@ -218,8 +218,8 @@ class CalculatedQuestion(_Question):
         """Return actions for the reference solution's steps not worked out yet, then for the answer."""
         if self._progress.done:
             return ()
-        left = [step for step in self._problem.steps if step not in self._progress.found]
-        return (*(f"calculate[{step}]" for step in left), f"finish[{self._problem.answer}]")
+        steps = [step for step in self._problem.steps if step not in self._progress.found]
+        return (*(f"calculate[{step}]" for step in steps), f"finish[{self._problem.answer}]")
 
     def _use(self, tool: str, argument: str) -> str:
         if tool != "calculate":

@@ -23,13 +23,13 @@ _MOST_GAME_SEEDS = 2**29
 
 def game_seeds(n_tasks: int, seed: int, split: str) -> list[int]:
     """Seeds of games, below 2³¹: a split's are equal to its place modulo three, so no two splits meet."""
-    found: dict[int, None] = {}
+    seeds: dict[int, None] = {}
     number = 0
-    while len(found) < n_tasks:
+    while len(seeds) < n_tasks:
         drawn = int.from_bytes(digest(f"{seed} {split} {number}")[:8], "big") % _MOST_GAME_SEEDS
-        found.setdefault(len(SPLITS) * drawn + SPLITS.index(split))
+        seeds.setdefault(len(SPLITS) * drawn + SPLITS.index(split))
         number += 1
-    return list(found)
+    return list(seeds)
 
 
 def part_of(ids: Sequence[str], split: str) -> list[str]:

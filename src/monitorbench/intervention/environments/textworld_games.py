@@ -55,8 +55,8 @@ def ensure_game(settings: TextWorldGames, seed: int) -> Path:
     """The folder of one game; see `ensure_games`."""
     folder = settings.games / game_task(settings, seed)
     if not (folder / "game.z8").is_file():
-        with folder_in_the_making(folder) as part:
-            _make(settings, seed, part)
+        with folder_in_the_making(folder) as unfinished:
+            _make(settings, seed, unfinished)
     return folder
 
 
@@ -138,7 +138,7 @@ class TextWorldGame(ReplayedEnvironment):
         stack = stack[2 * registers[1] :]
         facts = sorted(map(str, self._engine.state["_facts"]))
         parts = (ram.tobytes(), stack.tobytes(), repr(registers).encode(), "\n".join(facts).encode())
-        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+        return hashlib.sha256(b"".join(hashlib.sha256(content).digest() for content in parts)).hexdigest()
 
     def solution(self) -> tuple[str, ...]:
         """TextWorld's winning policy, tracked by a second interpreter; () where it has lost track."""

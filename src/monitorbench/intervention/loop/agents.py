@@ -105,24 +105,24 @@ class Scripted:
         def act(situation: Situation) -> ChosenAction:
             nonlocal astray
             draw = random.Random(f"scripted/{task}/{seed}/{attempt}/{situation.decision}")
-            error, persists, which = draw.random(), draw.random(), draw.random()
+            error, persists, choice = draw.random(), draw.random(), draw.random()
             rate = settings.error_rate
             if situation.intervened:
                 astray, rate = False, max(rate, settings.doubt)
             plan = situation.plan()
             right = plan[:1]
-            others = [action for action in situation.admissible if action not in right]
+            wrong = [action for action in situation.admissible if action not in right]
             if right and not situation.admissible and rate > 0:
                 raise ConfigError(
                     "agent=scripted: this world lists no actions, so there is no mistake to draw; expected "
                     "agent.error_rate=0 agent.doubt=0, or a world of games"
                 )
             astray = (astray and persists < settings.persistence) or error < rate
-            if right and not (astray and others):
+            if right and not (astray and wrong):
                 return ChosenAction(right[0])
-            if not others:
+            if not wrong:
                 raise RuntimeError("no solution is known from here, and there is nothing to choose from")
-            return ChosenAction(_pick(others, which))
+            return ChosenAction(_pick(wrong, choice))
 
         return act
 

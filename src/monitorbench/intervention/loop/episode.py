@@ -244,8 +244,8 @@ def surviving(who: str) -> Iterator[None]:
         # A person has to fix the first two, and every other run would meet them as well.
         raise
     except Exception as error:
-        said = " ".join(str(error).split())[:300]
-        raise BrokenDown(storable(f"{who}: {type(error).__name__}: {said}")) from error
+        message = " ".join(str(error).split())[:300]
+        raise BrokenDown(storable(f"{who}: {type(error).__name__}: {message}")) from error
 
 
 def best_of_two(
@@ -258,26 +258,26 @@ def best_of_two(
     A run or a judgement that breaks down makes it a failure with a reason.
     """
     tries = [run_episode(environment, agent, run._replace(attempt=attempt), limits) for attempt in (0, 1)]
-    steps = tuple(step for one in tries for step in one.steps)
-    tokens = sum(one.tokens for one in tries)
-    reason = next((one.reason for one in tries if one.reason), "")
-    kept = 0
+    steps = tuple(step for episode in tries for step in episode.steps)
+    tokens = sum(episode.tokens for episode in tries)
+    reason = next((episode.reason for episode in tries if episode.reason), "")
+    chosen = 0
     if not reason:
         try:
             with surviving("critic"):
-                judgements = [judge(one.sample(attempt)) for attempt, one in enumerate(tries)]
+                judgements = [judge(episode.sample(attempt)) for attempt, episode in enumerate(tries)]
                 first, second = (certain(judgement) for judgement in judgements)
-            kept = int(second < first)
+            chosen = int(second < first)
             tokens += sum(judgement.tokens for judgement in judgements)
         except BrokenDown as broken:
             reason = str(broken)
-    return tries[kept].model_copy(
+    return tries[chosen].model_copy(
         update={
             "steps": steps,
-            "success": not reason and tries[kept].success,
+            "success": not reason and tries[chosen].success,
             "tokens": tokens,
             "reason": reason,
-            "kept_attempt": kept,
-            "seconds": sum(one.seconds for one in tries),
+            "kept_attempt": chosen,
+            "seconds": sum(episode.seconds for episode in tries),
         }
     )

@@ -133,7 +133,7 @@ def work_through(
             advance()
         return
 
-    def one(task: Callable[[Going], None]) -> None:
+    def run_task(task: Callable[[Going], None]) -> None:
         if going.ending.is_set():
             return
         try:
@@ -145,7 +145,7 @@ def work_through(
     failed: BaseException | None = None
     pool = ThreadPoolExecutor(at_once, thread_name_prefix="pilot task")
     try:
-        for done in as_completed([pool.submit(one, task) for task in tasks]):
+        for done in as_completed([pool.submit(run_task, task) for task in tasks]):
             failed = failed or done.exception()
             if failed is None:
                 advance()
@@ -215,18 +215,18 @@ def in_order(key: str, pilot: Pilot, seed: int, episodes: Iterable[Episode]) -> 
 
     `key` and `seed` are those of `Common`. The log has them in the order in which they ended.
     """
-    parts = [one for one in (_but_random(pilot), _random(pilot)) if one]
-    keys = [run.key for part in parts for runs in _runs(key, pilot, seed, part) for run in runs]
+    parts = [conditions for conditions in (_but_random(pilot), _random(pilot)) if conditions]
+    keys = [run.key for batch in parts for runs in _runs(key, pilot, seed, batch) for run in runs]
     place = {key: number for number, key in enumerate(keys)}
     return sorted(episodes, key=lambda episode: place[episode.key])
 
 
 def _but_random(pilot: Pilot) -> tuple[str, ...]:
-    return (BASELINE, *(one for one in pilot.conditions if one != "random"))
+    return (BASELINE, *(condition for condition in pilot.conditions if condition != "random"))
 
 
 def _random(pilot: Pilot) -> tuple[str, ...]:
-    return tuple(one for one in pilot.conditions if one == "random")
+    return tuple(condition for condition in pilot.conditions if condition == "random")
 
 
 def _runs(key: str, pilot: Pilot, first: int, conditions: Sequence[str]) -> list[list[EpisodeRun]]:

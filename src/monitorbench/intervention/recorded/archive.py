@@ -20,13 +20,13 @@ def members(files: SourceFiles, wanted: Callable[[str], bool]) -> dict[str, byte
 
     Raises `UserError` for a broken archive and for two members of one name.
     """
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for name, content in files.tar(""):
         if wanted(name):
-            if name in found:
+            if name in contents:
                 broken(files, name, "it is in the archive twice")
-            found[name] = content
-    return found
+            contents[name] = content
+    return contents
 
 
 def json_lines(files: SourceFiles, member: str, content: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -188,8 +188,8 @@ def _usual_step(runs: Sequence[MarkedRun]) -> Strategy:
         own[run.subset, run.group][run.mistake_step] += 1
 
     def choose(run: MarkedRun, allowed: list[int]) -> Firing:
-        others = marks[run.subset] - own[run.subset, run.group]
-        usual = min(others, key=lambda step: (-others[step], step), default=0)
+        counts = marks[run.subset] - own[run.subset, run.group]
+        usual = min(counts, key=lambda step: (-counts[step], step), default=0)
         return {min(allowed, key=lambda step: abs(step - usual)): 1.0} if allowed else {}
 
     return choose

@@ -42,9 +42,9 @@ def load_trials(settings: ReflexionAlfworld, files: SourceFiles) -> list[Outcome
     `steps` are attempts at the game; each retry of the treated arm is one intervention. `UserError` where
     a trial was not recorded or a row can't be used.
     """
-    found = members(files, lambda name: _TRIAL.fullmatch(name) is not None)
-    baseline = _attempts(settings, files, found, _BASELINE)
-    treated = _attempts(settings, files, found, _TREATED)
+    contents = members(files, lambda name: _TRIAL.fullmatch(name) is not None)
+    baseline = _attempts(settings, files, contents, _BASELINE)
+    treated = _attempts(settings, files, contents, _TREATED)
     return pair_arms(
         settings.name,
         settings.agent,
@@ -90,18 +90,18 @@ def load_programs(settings: ReflexionPrograms, files: SourceFiles) -> list[Outco
     `steps` are the functions written: one, and one for each reflection. `UserError` where the archive
     has no such run or a row can't be used.
     """
-    found = members(files, lambda name: name.startswith(_ROOT) and name.endswith(".jsonl"))
-    arms = [_runs(files, found, settings.name, run) for run in (settings.baseline, settings.treated)]
+    contents = members(files, lambda name: name.startswith(_ROOT) and name.endswith(".jsonl"))
+    arms = [_runs(files, contents, settings.name, run) for run in (settings.baseline, settings.treated)]
     return pair_arms(settings.name, settings.agent, settings.condition, *arms)
 
 
 def _runs(files: SourceFiles, found: Mapping[str, bytes], name: str, folder: str) -> dict[str, RecordedRun]:
     inside = [member for member in found if member.startswith(f"{_ROOT}{folder}/")]
     if len(inside) != 1:
-        known = ", ".join(sorted({member.removeprefix(_ROOT).partition("/")[0] for member in found}))
+        folders = ", ".join(sorted({member.removeprefix(_ROOT).partition("/")[0] for member in found}))
         raise UserError(
             f"{name}: {len(inside)} recorded runs named {folder!r}; set recorded.baseline and "
-            f"recorded.treated to one of {known or 'none: the archive holds no run'}"
+            f"recorded.treated to one of {folders or 'none: the archive holds no run'}"
         )
     runs: dict[str, RecordedRun] = {}
     for where, row in json_lines(files, inside[0], found[inside[0]]):

@@ -42,12 +42,12 @@ def read_step_scores(path: Path) -> dict[str, dict[int, float]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        one = _parsed(f"{path} line {number}", line)
-        if one.step in scores[one.task]:
+        row = _parsed(f"{path} line {number}", line)
+        if row.step in scores[row.task]:
             raise UserError(
-                f"{path} line {number}: step {one.step} of {one.task} has a score already; keep one of them"
+                f"{path} line {number}: step {row.step} of {row.task} has a score already; keep one of them"
             )
-        scores[one.task][one.step] = one.score
+        scores[row.task][row.step] = row.score
     if not scores:
         raise UserError(f"{path}: no scores; expected JSON lines with task, step and score")
     return dict(scores)

@@ -23,10 +23,10 @@ def load(files: SourceFiles) -> list[MarkedRun]:
     One question may be in both subsets. What the answer should have been is not handed on: a critic would
     be told what it has to find. `UserError` where a log can't be used.
     """
-    found = members(files, lambda name: _LOG.fullmatch(name) is not None)
-    if not found:
+    logs = members(files, lambda name: _LOG.fullmatch(name) is not None)
+    if not logs:
         broken(files, "the archive", "holds no log Who&When/<subset>/<number>.json")
-    runs = [_marked(files, member, content) for member, content in found.items()]
+    runs = [_marked(files, member, content) for member, content in logs.items()]
     return sorted(runs, key=lambda run: (run.subset, int(run.task.rpartition("/")[2])))
 
 

@@ -42,19 +42,19 @@ def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDeci
     before one that is inconclusive before one that says don't, and of these the highest ΔSuccess. Raises
     `UserError` for outcomes that hold no matched pair of such a condition.
     """
-    found = matched(outcomes)
-    tried = _tried(found, settings)
+    conditions = matched(outcomes)
+    tried = _tried(conditions, settings)
     if not tried:
         raise UserError(
             f"outcomes: no matched run but of controls ({', '.join(settings.controls)}); expected a "
             "mechanism's name as condition, or fewer controls in the settings"
         )
-    results, drawn = _results(found, settings)
-    if any(one.n_broken for one in found):
-        others, _ = _results([one.without_broken() for one in found], settings)
+    results, drawn = _results(conditions, settings)
+    if any(condition.n_broken for condition in conditions):
+        unbroken, _ = _results([condition.without_broken() for condition in conditions], settings)
         results = [
-            with_left_out(result, other) if one.n_broken else result
-            for one, result, other in zip(found, results, others, strict=True)
+            with_left_out(result, without) if condition.n_broken else result
+            for condition, result, without in zip(conditions, results, unbroken, strict=True)
         ]
     best = min((results[i] for i in tried), key=_rank)
     return PilotDecision(
@@ -63,31 +63,35 @@ def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDeci
         selection=_selection([results[i] for i in tried], drawn.delta_success[:, tried]),
         conditions=tuple(results),
         settings=settings,
-        pairs=tuple(_pairs(found)),
+        pairs=tuple(_pairs(conditions)),
     )
 
 
 def _tried(found: Sequence[Matched], settings: PilotStatistics) -> list[int]:
     """Which of the conditions have pairs and are no controls."""
-    return [i for i, one in enumerate(found) if one.pairs and one.condition not in settings.controls]
+    return [
+        i
+        for i, condition in enumerate(found)
+        if condition.pairs and condition.condition not in settings.controls
+    ]
 
 
 def _results(found: Sequence[Matched], settings: PilotStatistics) -> tuple[list[ConditionResult], PilotRates]:
     """The result of each condition by itself, and the draws: [draws, conditions]."""
     tried = _tried(found, settings)
-    tables = [one.by_task().by_name() for one in found]
+    tables = [condition.by_task().by_name() for condition in found]
     swaps = [unconditional_test(table.changes) for table in tables]
     corrected = dict(zip(tried, holm([swaps[i] for i in tried]), strict=True))
     drawn = draw_rates(tables, draws=settings.draws, seed=settings.seed, prior_tasks=settings.prior_tasks)
     results = []
-    for i, one in enumerate(found):
-        if one.pairs:
+    for i, condition in enumerate(found):
+        if condition.pairs:
             family = tuple(tried) if i in corrected else (i,)
             tails = effect_tails(drawn, family, settings.interval_confidence)
             tested = TestedCondition(i, family, tails, swaps[i], corrected.get(i))
-            results.append(condition_result(one, tested, drawn, settings))
+            results.append(condition_result(condition, tested, drawn, settings))
         else:
-            results.append(without_pairs(one, control=one.condition in settings.controls))
+            results.append(without_pairs(condition, control=condition.condition in settings.controls))
     return results, drawn
 
 
@@ -97,8 +101,8 @@ def _rank(one: ConditionResult) -> tuple[int, float]:
 
 
 def _selection(tried: Sequence[ConditionResult], deltas: FloatArray) -> Selection:
-    names = [f"{one.agent}/{one.condition}" for one in tried]
-    observed = np.array([one.delta_success for one in tried], dtype=np.float64)
+    names = [f"{result.agent}/{result.condition}" for result in tried]
+    observed = np.array([result.delta_success for result in tried], dtype=np.float64)
     highest = int(observed.argmax())
     choice = chosen_in_draws(deltas)
     return Selection(
@@ -113,12 +117,12 @@ def _selection(tried: Sequence[ConditionResult], deltas: FloatArray) -> Selectio
 def _pairs(found: Sequence[Matched]) -> list[PairOutcome]:
     return [
         PairOutcome(
-            agent=one.agent,
-            condition=one.condition,
+            agent=condition.agent,
+            condition=condition.condition,
             task=pair.baseline.task,
             seed=pair.baseline.seed,
             cell=pair.cell,
         )
-        for one in found
-        for pair in one.pairs
+        for condition in found
+        for pair in condition.pairs
     ]

@@ -80,14 +80,14 @@ def condition_result(
     """The result of a condition with at least one pair; `drawn` holds [draws, conditions] each."""
     cells = one.by_task().by_name().cells
     total = cells.sum(axis=0)
-    found = rates(total)
+    observed = rates(total)
     successes = np.array([(pair.baseline.success, pair.treated.success) for pair in one.pairs]).mean(axis=0)
-    check_identity(found, *successes.tolist())
+    check_identity(observed, *successes.tolist())
     sequential = _sequential(one.by_task(), len(tested.family), settings) if settings.sequential else None
     error = settings.error
     evidence = Evidence(
         drawn=effect_intervals(drawn, tested.column, tested.tails),
-        exact_p=tested.p_of(float(found.delta_success)),
+        exact_p=tested.p_of(float(observed.delta_success)),
         n_tasks=len(cells),
         n_changed=int(total[1] + total[2]),
         score=score_interval(cells, error / len(tested.family), error),
@@ -99,7 +99,7 @@ def condition_result(
     n_tried = len(tested.family)
     further = Further(None)
     if decided.decision is Decision.INCONCLUSIVE:
-        further = further_tasks(cells, float(found.delta_success), n_tried, settings)
+        further = further_tasks(cells, float(observed.delta_success), n_tried, settings)
     planned = further.notes if tested.swap_p_holm is not None else ()  # nobody plans for a control
     broken = [sum(bool(run.reason) for run in side) for side in zip(*one.pairs, strict=True)]
     return ConditionResult(
@@ -117,25 +117,25 @@ def condition_result(
         counts=Cells(**dict(zip("ABCD", total.tolist(), strict=True))),
         success_baseline=float(successes[0]),
         success_treated=float(successes[1]),
-        delta_success=_number(found.delta_success),
+        delta_success=_number(observed.delta_success),
         delta_success_ci=_pair(delta),
-        p=_number(found.p),
+        p=_number(observed.p),
         p_ci=_alone(drawn.p, tested, settings),
-        r=_number(found.r),
-        r_ci=_alone(drawn.r, tested, settings) if not np.isnan(found.r) else None,
-        d=_number(found.d),
-        d_ci=_alone(drawn.d, tested, settings) if not np.isnan(found.d) else None,
-        p_star=_number(found.p_star),
-        p_star_ci=_alone(drawn.p_star, tested, settings) if not np.isnan(found.p_star) else None,
-        p_minus_p_star=_number(found.p_minus_p_star),
-        p_minus_p_star_ci=_pair(difference) if not np.isnan(found.p_star) else None,
+        r=_number(observed.r),
+        r_ci=_alone(drawn.r, tested, settings) if not np.isnan(observed.r) else None,
+        d=_number(observed.d),
+        d_ci=_alone(drawn.d, tested, settings) if not np.isnan(observed.d) else None,
+        p_star=_number(observed.p_star),
+        p_star_ci=_alone(drawn.p_star, tested, settings) if not np.isnan(observed.p_star) else None,
+        p_minus_p_star=_number(observed.p_minus_p_star),
+        p_minus_p_star_ci=_pair(difference) if not np.isnan(observed.p_star) else None,
         mcnemar_p=mcnemar(int(total[1]), int(total[2])),
         swap_p=tested.swap_p,
         swap_p_holm=tested.swap_p_holm,
         minimum_detectable_effect=detectable_effect(cells, n_tried, settings),
         further_tasks=further.n_tasks,
         per_run=_per_run(one),
-        transport=_transport(found, tested, drawn, evidence, decided, settings),
+        transport=_transport(observed, tested, drawn, evidence, decided, settings),
         sequential=sequential,
     )
 
@@ -166,21 +166,21 @@ def with_left_out(all_pairs: ConditionResult, rest: ConditionResult) -> Conditio
         decision=rest.decision,
         decision_as_failures=all_pairs.decision,
     )
-    found = all_pairs.model_copy(update={"broken_left_out": left_out})
+    result = all_pairs.model_copy(update={"broken_left_out": left_out})
     if all_pairs.transport:
-        elsewhere = rest.transport.decision if rest.transport else Decision.INCONCLUSIVE
-        decision = either_way(all_pairs.transport.decision, elsewhere)
+        of_rest = rest.transport.decision if rest.transport else Decision.INCONCLUSIVE
+        decision = either_way(all_pairs.transport.decision, of_rest)
         transport = all_pairs.transport.model_copy(update={"decision": decision})
-        found = found.model_copy(update={"transport": transport})
+        result = result.model_copy(update={"transport": transport})
     if left_out.agrees:
-        return found
+        return result
     why = (
         f"the decision hangs on the runs that broke down: {left_out.decision_as_failures} with them as "
         f"failures, {left_out.decision} with their pairs left out"
     ).replace("_", " ")
     decision = either_way(all_pairs.decision, rest.decision)
-    return found.model_copy(
-        update={"decision": decision, "notes": (*found.notes, why), "further_tasks": None}
+    return result.model_copy(
+        update={"decision": decision, "notes": (*result.notes, why), "further_tasks": None}
     )
 
 
@@ -201,7 +201,7 @@ def _transport(
     if settings.p_target is None:
         return None
 
-    def at(p: float) -> Interval:
+    def effect_at(p: float) -> Interval:
         effects = transported(drawn, p)
         tails = gain_tails(effects[:, tested.family], settings.interval_confidence, p - 1, p)
         return bounds(effects[:, tested.column], tails, p - 1, p)
@@ -209,7 +209,7 @@ def _transport(
     own = decided.intervals.delta_success
     widened = excludes_zero(evidence.drawn.delta_success) and not excludes_zero(own)
     p, p_target = float(found.p), settings.p_target
-    interval = moved(own, at(p), at(p_target), widened, p, p_target)
+    interval = moved(own, effect_at(p), effect_at(p_target), widened, p, p_target)
     effect = _number(transported(found, settings.p_target))
     return Transport(
         p_target=settings.p_target,
@@ -223,10 +223,10 @@ def _sequential(table: TaskTable, n_tried: int, settings: PilotStatistics) -> Se
     """The looks whose intervals are not empty; the first never is."""
     changes = table.changes / table.cells.sum(axis=1)
     looks = look_at(changes, settings.look_every, settings.error / n_tried, settings.error)
-    looks = [one for one in looks if one.interval.low <= one.interval.high]
+    looks = [look for look in looks if look.interval.low <= look.interval.high]
     stop = first_decisive(looks, settings.margin / 100)
     return Sequential(
-        looks=tuple(LookAt(n_tasks=one.n_tasks, delta_success_ci=_pair(one.interval)) for one in looks),
+        looks=tuple(LookAt(n_tasks=look.n_tasks, delta_success_ci=_pair(look.interval)) for look in looks),
         stopped_at=stop.n_tasks if stop else None,
         harm=bool(stop and stop.interval.high < 0),
     )

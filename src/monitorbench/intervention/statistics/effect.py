@@ -67,8 +67,8 @@ class Matched(NamedTuple):
 
     def without_broken(self) -> "Matched":
         """Leave out the pairs in which a run broke down."""
-        kept = tuple(pair for pair in self.pairs if not (pair.baseline.reason or pair.treated.reason))
-        return self._replace(pairs=kept)
+        unbroken = tuple(pair for pair in self.pairs if not (pair.baseline.reason or pair.treated.reason))
+        return self._replace(pairs=unbroken)
 
     def by_task(self) -> TaskTable:
         """Count the pairs by task, in the order of the tasks' first pairs."""
@@ -102,16 +102,16 @@ def matched(outcomes: Sequence[Outcome]) -> list[Matched]:
             f"outcomes: no run with an intervention; expected a condition other than {BASELINE!r}, the "
             "mechanism's name"
         )
-    found = [
+    matches = [
         _match(agent, condition, runs.get((agent, BASELINE), {}), runs[agent, condition])
         for agent, condition in conditions
     ]
-    if not any(one.pairs for one in found):
+    if not any(condition_pairs.pairs for condition_pairs in matches):
         raise UserError(
             f"outcomes: no run has a baseline run (condition {BASELINE!r}) of the same agent, task and seed; "
             "run the same tasks and seeds without intervention"
         )
-    return found
+    return matches
 
 
 def _match(
@@ -154,9 +154,9 @@ def rates(cells: FloatArray | IntArray) -> PilotRates:
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    found = np.full(np.shape(whole), np.nan)
-    np.divide(part, whole, out=found, where=whole > 0)
-    return found
+    ratio = np.full(np.shape(whole), np.nan)
+    np.divide(part, whole, out=ratio, where=whole > 0)
+    return ratio
 
 
 def check_identity(found: PilotRates, success_baseline: float, success_treated: float) -> None:
@@ -165,24 +165,24 @@ def check_identity(found: PilotRates, success_baseline: float, success_treated: 
     All scalars. Raises ValueError where they disagree: the counts and the rates are not of the same runs.
     """
     delta = float(found.delta_success)
-    others = [success_treated - success_baseline]
+    by_rates = [success_treated - success_baseline]
     if not np.isnan(found.r) and not np.isnan(found.d):
-        others.append(float(found.p * found.r - (1 - found.p) * found.d))
-    if any(abs(delta - other) > _ROUNDING for other in others):
-        raise ValueError(f"ΔSuccess {delta} by the counts, but {others} by the rates")
+        by_rates.append(float(found.p * found.r - (1 - found.p) * found.d))
+    if any(abs(delta - by_rate) > _ROUNDING for by_rate in by_rates):
+        raise ValueError(f"ΔSuccess {delta} by the counts, but {by_rates} by the rates")
 
 
 def undefined(cells: IntArray) -> list[str]:
     """Say in words which rates have no denominator in counts [4]."""
     fail_fail, disrupted, recovered, success_success = cells.tolist()
-    found = []
+    notes = []
     if fail_fail + recovered == 0:
-        found.append("r is undefined: the baseline never failed")
+        notes.append("r is undefined: the baseline never failed")
     if disrupted + success_success == 0:
-        found.append("d is undefined: the baseline never succeeded")
+        notes.append("d is undefined: the baseline never succeeded")
     if disrupted + recovered == 0:
-        found.append("p* is undefined: no run changed its outcome")
-    return found
+        notes.append("p* is undefined: no run changed its outcome")
+    return notes
 
 
 def transported(found: PilotRates, p_target: float) -> FloatArray:

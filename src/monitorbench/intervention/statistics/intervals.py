@@ -28,7 +28,7 @@ from monitorbench.metrics.rates import Interval
 def draw_rates(found: Sequence[TaskTable], *, draws: int, seed: int, prior_tasks: int) -> PilotRates:
     """All rates of each condition in each draw: [draws, conditions]; see `draw_cells`."""
     drawn = rates(draw_cells(found, draws=draws, seed=seed, prior_tasks=prior_tasks))
-    n = np.array([max(1, len(one.tasks)) for one in found])
+    n = np.array([max(1, len(table.tasks)) for table in found])
     # The added changes cancel out on average, but ΔSuccess would be a share of more runs.
     unshrunk = np.clip(drawn.delta_success * (n + len(CELLS) * prior_tasks) / n, -1, 1)
     return drawn._replace(delta_success=unshrunk)
@@ -40,13 +40,13 @@ def draw_cells(found: Sequence[TaskTable], *, draws: int, seed: int, prior_tasks
     A draw has as many tasks as the conditions have between them, the added ones included. A condition
     without a pair has NaN throughout.
     """
-    tasks = {name: i for i, name in enumerate(sorted({name for one in found for name in one.tasks}))}
+    tasks = {name: i for i, name in enumerate(sorted({name for table in found for name in table.tasks}))}
     if not tasks:
         return np.full((draws, len(found), len(CELLS)), np.nan)
     rows = np.zeros((len(tasks), len(found), len(CELLS)))
-    for i, one in enumerate(found):
-        rows[[tasks[name] for name in one.tasks], i] = one.cells
-    n_present = np.array([len(one.tasks) for one in found])
+    for i, table in enumerate(found):
+        rows[[tasks[name] for name in table.tasks], i] = table.cells
+    n_present = np.array([len(table.tasks) for table in found])
     runs_of_a_task = rows.sum(axis=(0, 2)) / np.where(n_present, n_present, np.nan)
     rng = np.random.default_rng([seed, 1])
     n = len(tasks) + len(CELLS) * prior_tasks

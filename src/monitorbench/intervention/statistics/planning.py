@@ -92,12 +92,12 @@ def expected_changes(p: float, r: float, d: float, seeds: int = 1, correlation: 
     With the chance `correlation` all seeds of a task change alike, else each by itself; 1 takes further seeds
     to add nothing.
     """
-    one = np.array([(1 - p) * d, 1 - p * r - (1 - p) * d, p * r])
+    of_seed = np.array([(1 - p) * d, 1 - p * r - (1 - p) * d, p * r])
     apart = np.ones(1)
     for _ in range(seeds):
-        apart = np.convolve(apart, one)
+        apart = np.convolve(apart, of_seed)
     chances = (1 - correlation) * apart
-    chances[[0, seeds, 2 * seeds]] += correlation * one
+    chances[[0, seeds, 2 * seeds]] += correlation * of_seed
     values = np.arange(-seeds, seeds + 1)
     return TaskChanges(values[chances > 0], chances[chances > 0], seeds)
 
@@ -120,14 +120,14 @@ def simulate_power(n_tasks: int, changes: TaskChanges, rule: DecisionSettings = 
     rng = np.random.default_rng([rule.seed, 2])
     counts = rng.multinomial(n_tasks, changes.chances, size=PILOTS)
     values = sign * changes.values
-    part = np.abs(values) % changes.seeds != 0
-    whole: BoolArray = counts[:, part].sum(axis=1) == 0
-    found = _drawn(counts, values, whole, sign * rule.margin, changes.seeds, rule.prior_tasks, error)
+    is_mixed = np.abs(values) % changes.seeds != 0
+    all_alike: BoolArray = counts[:, is_mixed].sum(axis=1) == 0
+    decided = _drawn(counts, values, all_alike, sign * rule.margin, changes.seeds, rule.prior_tasks, error)
     if rule.margin == 0:
-        found |= whole
+        decided |= all_alike
     if rule.margin == 0 or sign > 0:
-        found &= _exact(counts, values, whole, n_tasks, error)
-    return float(found.mean())
+        decided &= _exact(counts, values, all_alike, n_tasks, error)
+    return float(decided.mean())
 
 
 def _exact(counts: IntArray, values: IntArray, whole: BoolArray, n_tasks: int, error: float) -> BoolArray:
@@ -138,8 +138,8 @@ def _exact(counts: IntArray, values: IntArray, whole: BoolArray, n_tasks: int, e
     if least > _MANY or not whole.any():
         critical = np.full(len(counts), normal)
     else:
-        at = np.unique(np.linspace(least, most, _LOOKED_UP).astype(np.int64))
-        critical = np.interp(changed, at, [critical_value(n_tasks, int(k), error) for k in at])
+        looked_up = np.unique(np.linspace(least, most, _LOOKED_UP).astype(np.int64))
+        critical = np.interp(changed, looked_up, [critical_value(n_tasks, int(k), error) for k in looked_up])
     critical = np.where(whole, critical, normal)
     total = counts @ values
     far: BoolArray = total >= critical * np.sqrt(counts @ values**2) - 1e-9

@@ -67,7 +67,7 @@ def look_at(changes: FloatArray, every: int, error_low: float, error_high: float
 
 def first_decisive(looks: Sequence[Look], margin: float) -> Look | None:
     """The first look whose interval lies on one side of the margin: the pilot stops there."""
-    return next((one for one in looks if one.interval.low > margin or one.interval.high < margin), None)
+    return next((look for look in looks if look.interval.low > margin or look.interval.high < margin), None)
 
 
 def _lower(seen: FloatArray, values: FloatArray, error: float) -> FloatArray:
@@ -86,8 +86,8 @@ def _log_capital(seen: FloatArray, values: FloatArray, mean: FloatArray) -> Floa
     growth = np.log1p(_BETS[:, None, None] * gain)  # [bets, looks, values]
     logs = (growth * seen).sum(axis=2)
     top = logs.max(axis=0)
-    found: FloatArray = top + np.log(np.exp(logs - top).mean(axis=0))
-    return found
+    log_capital: FloatArray = top + np.log(np.exp(logs - top).mean(axis=0))
+    return log_capital
 
 
 _log = logging.getLogger(__name__)
@@ -102,9 +102,9 @@ def at_its_error(outcomes: Sequence[Outcome], settings: PilotStatistics, pilots:
     made by looks: these hold for all tasks that are added, and only other looks may follow.
     """
     now = _by_condition(
-        (one.agent, one.condition, pair.baseline.task, str(pair.baseline.seed), pair.cell)
-        for one in matched(outcomes)
-        for pair in one.pairs
+        (condition.agent, condition.condition, pair.baseline.task, str(pair.baseline.seed), pair.cell)
+        for condition in matched(outcomes)
+        for pair in condition.pairs
     )
     before = settings.decided_before
     for file in sorted(pilots.glob(f"*/{PAIRS}")):
@@ -135,10 +135,10 @@ def _read_pairs(file: Path) -> Pairs:
 
 
 def _by_condition(rows: Iterable[Sequence[str]]) -> Pairs:
-    found: Pairs = defaultdict(set)
+    pairs: Pairs = defaultdict(set)
     for agent, condition, task, seed, cell in rows:
-        found[agent, condition].add((task, seed, cell))
-    return found
+        pairs[agent, condition].add((task, seed, cell))
+    return pairs
 
 
 def _grew(before: Pairs, now: Pairs) -> bool:

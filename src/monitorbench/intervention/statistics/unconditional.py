@@ -60,8 +60,8 @@ def critical_value(n_tasks: int, n_changed: int, error: float) -> float:
     """
     normal = -float(ndtri(error))
     grid = np.linspace(max(0.1, normal - 0.5), normal + 1.5, 101)
-    one = np.ones(1, dtype=np.int64)
-    tails = _worst_tails(grid, n_tasks, one, *_rates_of_change(n_changed, n_tasks))
+    one_seed = np.ones(1, dtype=np.int64)
+    tails = _worst_tails(grid, n_tasks, one_seed, *_rates_of_change(n_changed, n_tasks))
     enough = np.flatnonzero(2 * tails + _LEFT_OUT <= 2 * error)
     return float(grid[enough[0]]) if len(enough) else float(np.inf)
 
@@ -103,12 +103,12 @@ def _tails(z: FloatArray, changed: IntArray, sizes: IntArray) -> FloatArray:
     step[most + kinds] = step[most - kinds] = counts / counts.sum() / 2
     shares = _power(step, int(changed[0]))
     least = np.ceil(reached - _ROUNDING).astype(np.int64)
-    found = np.zeros(reached.shape)
+    chances = np.zeros(reached.shape)
     for i, n in enumerate(changed.tolist()):
         above = np.append(np.cumsum(shares[::-1])[::-1], 0.0)
-        found[:, i] = above[np.minimum(n * most + least[:, i], len(shares))] if n else 0.0
+        chances[:, i] = above[np.minimum(n * most + least[:, i], len(shares))] if n else 0.0
         shares = np.asarray(np.convolve(shares, step), dtype=np.float64)
-    return found
+    return chances
 
 
 def _power(step: FloatArray, n: int) -> FloatArray:

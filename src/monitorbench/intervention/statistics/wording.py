@@ -63,8 +63,8 @@ def points(share: float) -> str:
 
 def remarks(decision: PilotDecision) -> Iterator[str]:
     """Yield what a reader of the numbers must know beside them: a sentence each, of all conditions."""
-    for one in decision.conditions:
-        yield from remarks_on(one)
+    for condition in decision.conditions:
+        yield from remarks_on(condition)
     yield from remarks_on_all(decision)
 
 
@@ -72,11 +72,11 @@ def remarks_on(one: ConditionResult) -> Iterator[str]:
     """The remarks on one condition."""
     for note in one.notes:
         yield f"{one.agent}, {one.condition}: {note}."
-    if rest := one.broken_left_out:
+    if unbroken := one.broken_left_out:
         effect = "nothing is left"
-        if rest.delta_success is not None and rest.delta_success_ci is not None:
-            low, high = map(points, rest.delta_success_ci)
-            effect = f"{points(rest.delta_success)} points [{low}, {high}] in {rest.n_runs:,} pairs"
+        if unbroken.delta_success is not None and unbroken.delta_success_ci is not None:
+            low, high = map(points, unbroken.delta_success_ci)
+            effect = f"{points(unbroken.delta_success)} points [{low}, {high}] in {unbroken.n_runs:,} pairs"
         yield f"{one.agent}, {one.condition}: without the pairs in which a run broke down, {effect}."
     if one.transport:
         low, high = map(points, one.transport.effect_ci)

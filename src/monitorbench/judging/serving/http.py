@@ -247,9 +247,9 @@ class _Service:
     def _has_key(self, request: Request) -> bool:
         if self._key is None:
             return True
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        given = given or request.headers.get("x-api-key", "")
-        return hmac.compare_digest(given.encode("latin-1", "replace"), self._key.encode())
+        sent_key = request.headers.get("authorization", "").removeprefix("Bearer ")
+        sent_key = sent_key or request.headers.get("x-api-key", "")
+        return hmac.compare_digest(sent_key.encode("latin-1", "replace"), self._key.encode())
 
 
 async def _in_thread(limiter: CapacityLimiter, function: Callable[..., _T], *given: Any) -> _T:

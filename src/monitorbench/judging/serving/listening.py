@@ -26,8 +26,8 @@ def free_port(host: str, port: int, group: str = "engine") -> int:
             probe.bind((host, port))
         except OSError as error:
             raise UserError(f"{group}.port={port}: can't be had on {host} ({error.strerror})") from error
-        found: int = probe.getsockname()[1]
-        return found
+        bound_port: int = probe.getsockname()[1]
+        return bound_port
 
 
 def reached_at(host: str, group: str = "engine") -> str:

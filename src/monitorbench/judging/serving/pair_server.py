@@ -55,8 +55,8 @@ class JudgeRequest(BaseModel):
 def sample_asked(asked: JudgeRequest) -> Sample:
     """The request and the response as a sample."""
     request, response = (
-        (Message(role=role, content=one),) if isinstance(one, str) else one
-        for role, one in ((Role.USER, asked.request), (Role.ASSISTANT, asked.response))
+        (Message(role=role, content=content),) if isinstance(content, str) else content
+        for role, content in ((Role.USER, asked.request), (Role.ASSISTANT, asked.response))
     )
     return sample_of(request, response)
 
@@ -67,7 +67,7 @@ def asked_in(body: bytes) -> JudgeRequest | Refusal:
         return JudgeRequest.model_validate(loads(body))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"][:1]) or "body"
+        where = ".".join(str(field) for field in first["loc"][:1]) or "body"
         return Refusal(400, f"{where}: {first['msg']}; expected request and response, each text or messages")
     except (ValueError, RecursionError) as error:
         return Refusal(400, f"body: no JSON ({str(error)[:120]})")

@@ -64,15 +64,15 @@ def address_file(runs: Path, name: str) -> Path:
 def write_address(path: Path, address: Config) -> None:
     """Write an address, whole or not at all, for its owner alone; `UserError` where it can't be written."""
     make_folder(path.parent)
-    part = path.with_name(f".{path.name}.part-{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
             stream.write(address.model_dump_json(indent=2) + "\n")
-        part.replace(path)
+        temporary.replace(path)
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -137,13 +137,13 @@ def _reached(engine: Engine, runs: Path, *, waits: bool) -> Engine:
     if address.key:
         variable = f"{_KEY}_{hashlib.sha256(address.key.encode()).hexdigest()[:8].upper()}"
         os.environ[variable] = address.key
-    found = {
+    fields = {
         "base_url": address.url or engine.base_url,
         "model": address.adapter or address.model,
         "api_key_env": variable,
         "serves": address.serves.model_dump(),
     }
-    return OpenAiEngine.model_validate(engine.model_dump() | found)
+    return OpenAiEngine.model_validate(engine.model_dump() | fields)
 
 
 def _wait(file: Path, engine: OpenAiEngine) -> Address:
@@ -169,10 +169,10 @@ def _why_not(address: Address | None) -> str:
         return "that server has ended"
     # Whoever listens there now may be another server: it has another key, or another model.
     headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
-    asked = urllib.request.Request(f"{address.url}/models", headers=headers)
+    request = urllib.request.Request(f"{address.url}/models", headers=headers)
     try:
-        with DIRECTLY.open(asked, timeout=5) as answer:
-            served = {one["id"] for one in json.loads(answer.read(_MOST_BYTES))["data"]}
+        with DIRECTLY.open(request, timeout=5) as answer:
+            served = {model["id"] for model in json.loads(answer.read(_MOST_BYTES))["data"]}
     except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
         return f"that server can't be reached ({getattr(error, 'reason', error)})"
     if (address.adapter or address.model) not in served:

@@ -74,8 +74,8 @@ def serve(study: Study) -> Path:
         return serve_pair(study)
     engine = servable(study.engine)
     port = free_port(engine.host, engine.port)
-    served = [_served(one.monitor, engine) for one in by_adapter(study)]
-    more = {"adapters": [one.adapter for one in served[1:]]} if study.adapters else {}
+    served = [_served(variant.monitor, engine) for variant in by_adapter(study)]
+    more = {"adapters": [variant.adapter for variant in served[1:]]} if study.adapters else {}
     identity = {
         "weights": served[0].weights,
         "adapter": served[0].adapter,
@@ -90,27 +90,27 @@ def serve(study: Study) -> Path:
                 url=server.url,
                 model=server.model,
                 adapter=adapter,
-                serves=one,
+                serves=variant,
                 key=server.key,
                 pid=server.process.pid,
             )
-            for adapter, one in zip(server.adapters, served, strict=True)
+            for adapter, variant in zip(server.adapters, served, strict=True)
         ]
-        named = _files(study.engine, study.paths.runs, addresses)
+        files = _files(study.engine, study.paths.runs, addresses)
         with answering(run.path, addresses[0]):
-            for file, address in named.items():
+            for file, address in files.items():
                 write_address(file, address)
             try:
                 answers = " and ".join(adapter or server.model for adapter in server.adapters)
                 _log.info("serve: %s answers for %s; Ctrl-C ends it", server.url, answers)
-                for file, address in named.items() if study.adapters else ():
+                for file, address in files.items() if study.adapters else ():
                     _log.info("serve: engine.server=%s asks %s", file.stem, address.adapter or address.model)
                 print(run.path, flush=True)
                 code = server.process.wait()
                 log = run.path / "server.log"
                 raise UserError(f"the server ended by itself (exit code {code}); see {log}")
             finally:
-                for file, address in named.items():
+                for file, address in files.items():
                     end_address(file, address)
     return run.path
 
@@ -128,7 +128,7 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[VllmServer]:
     refuse_too_large(study.monitor, engine, weights)
     load_config(weights)  # code of its own is refused in one line here, not in the server's log
     names = adapter_names(study)
-    folders = [adapter_folder(one.monitor.adapter) for one in by_adapter(study)]
+    folders = [adapter_folder(variant.monitor.adapter) for variant in by_adapter(study)]
     for folder in folders:
         if folder is not None:
             refuse_unfit_adapter(folder, weights)
@@ -196,12 +196,15 @@ def adapter_names(study: Study) -> tuple[str | None, ...]:
     Raises `ConfigError` where two would be called the same.
     """
     several = by_adapter(study)
-    names = tuple(judge_name(one.monitor, one.engine) if one.monitor.adapter else None for one in several)
+    names = tuple(
+        judge_name(variant.monitor, variant.engine) if variant.monitor.adapter else None
+        for variant in several
+    )
     for number, name in enumerate(names):
         if name in names[:number]:
-            other, this = (several[at].monitor.adapter for at in (names.index(name), number))
+            earlier, later = (several[index].monitor.adapter for index in (names.index(name), number))
             raise ConfigError(
-                f"adapters: {other} and {this} would both be called {name}; expected one of them"
+                f"adapters: {earlier} and {later} would both be called {name}; expected one of them"
             )
     return names
 
@@ -243,12 +246,12 @@ def _wait_until_healthy(url: str, process: "subprocess.Popen[bytes]", seconds: i
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """Ask the whole group to end, then make it; a second Ctrl-C does not leave it half-way."""
-    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in (signal.SIGINT, signal.SIGTERM)]
+    before = [(number, signal.signal(number, signal.SIG_IGN)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         _end_group(process)
     finally:
-        for one, handler in before:
-            signal.signal(one, handler)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:

@@ -44,12 +44,12 @@ def suspicion(judged: Columns, unscored: Unscored, weights: FloatArray | None = 
     bad = judged.is_misbehavior
     match unscored:
         case "wrong":
-            elsewhere = np.where(bad, -np.inf, np.inf)
+            substitutes = np.where(bad, -np.inf, np.inf)
         case "flag":
-            elsewhere = np.full(len(bad), np.inf)
+            substitutes = np.full(len(bad), np.inf)
         case "pass":
-            elsewhere = np.full(len(bad), -np.inf)
-    values = np.where(np.isnan(scores), elsewhere, scores)
+            substitutes = np.full(len(bad), -np.inf)
+    values = np.where(np.isnan(scores), substitutes, scores)
     return Suspicion(values, bad, judged.groups, np.ones(len(bad)) if weights is None else weights)
 
 
@@ -60,8 +60,8 @@ def thresholds_of(of: Suspicion) -> FloatArray:
 
 def first_flagged(values: FloatArray, thresholds: FloatArray) -> IntArray:
     """Find the first threshold that flags each sample: its index [samples], or their number if none does."""
-    found: IntArray = np.searchsorted(-thresholds, -values, side="right")
-    return found
+    index: IntArray = np.searchsorted(-thresholds, -values, side="right")
+    return index
 
 
 class RateCurves(NamedTuple):
@@ -95,15 +95,15 @@ def flagged_along(first: IntArray, n_thresholds: int, weights: FloatArray) -> Fl
     n_flagged = np.searchsorted(first[order], np.arange(n_thresholds), side="right")
     nothing = np.zeros((*weights.shape[:-1], 1))
     sums = np.concatenate([nothing, np.cumsum(weights[..., order], axis=-1)], axis=-1)
-    found: FloatArray = sums[..., n_flagged]
-    return found
+    flagged: FloatArray = sums[..., n_flagged]
+    return flagged
 
 
 def costs_along(rates: RateCurves, stakes: Costs) -> FloatArray:
     """Compute the expected cost per sample at each threshold [..., thresholds]."""
     pi = stakes.base_rate
-    found: FloatArray = pi * stakes.cost_miss * rates.missed + (1 - pi) * stakes.cost_alarm * rates.alarms
-    return found
+    costs: FloatArray = pi * stakes.cost_miss * rates.missed + (1 - pi) * stakes.cost_alarm * rates.alarms
+    return costs
 
 
 class CheapestThresholds(NamedTuple):
@@ -117,8 +117,8 @@ class CheapestThresholds(NamedTuple):
     @property
     def order(self) -> list[int]:
         """The monitors that have a threshold, the cheapest first; equal ones are in the order given."""
-        known = [i for i, cost in enumerate(self.costs) if cost is not None]
-        return sorted(known, key=lambda i: (self.costs[i], i))
+        with_threshold = [i for i, cost in enumerate(self.costs) if cost is not None]
+        return sorted(with_threshold, key=lambda i: (self.costs[i], i))
 
 
 def cheapest(allowed: Sequence[RateCurves], stakes: Costs) -> CheapestThresholds:
@@ -126,15 +126,15 @@ def cheapest(allowed: Sequence[RateCurves], stakes: Costs) -> CheapestThresholds
 
     Of equal costs the highest threshold is taken, which flags least.
     """
-    at: list[int | None] = []
+    indices: list[int | None] = []
     costs: list[float | None] = []
     for rates in allowed:
         along = costs_along(rates, stakes)
-        known = len(along) > 0 and not np.isnan(along[0])
-        best = int(along.argmin()) if known else None
-        at.append(best)
+        is_defined = len(along) > 0 and not np.isnan(along[0])
+        best = int(along.argmin()) if is_defined else None
+        indices.append(best)
         costs.append(None if best is None else float(along[best]))
-    return CheapestThresholds(tuple(at), tuple(costs))
+    return CheapestThresholds(tuple(indices), tuple(costs))
 
 
 def cost_without_reading(stakes: Costs, *, everything: bool) -> float:

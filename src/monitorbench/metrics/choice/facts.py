@@ -223,8 +223,8 @@ class Recommendation(TypedDict):
 
 def named_option(found: Recommendation) -> Option | None:
     """Return the monitor that the answer names among those that were chosen from; None without one."""
-    named = (option for option in found["options"] if option["monitor"] == found["monitor"])
-    return next((option for option in named if option["prompt"] == found["prompt"]), None)
+    options = (option for option in found["options"] if option["monitor"] == found["monitor"])
+    return next((option for option in options if option["prompt"] == found["prompt"]), None)
 
 
 class CostDifference(TypedDict):
@@ -260,34 +260,34 @@ def decision_facts(found: Recommendation) -> DecisionFacts:
     n, confidence = found["n_test"], found["confidence"]
     against = [
         CostDifference(
-            monitor=one["name"],
+            monitor=alternative["name"],
             prompt="none",
             n=n,
-            difference=one["difference"],
-            difference_ci=one["difference_ci"],
+            difference=alternative["difference"],
+            difference_ci=alternative["difference_ci"],
             confidence=confidence,
         )
-        for one in found["rivals"]
+        for alternative in found["rivals"]
     ]
-    others = [
+    differences = [
         CostDifference(
-            monitor=one["monitor"],
-            prompt=one["prompt"],
+            monitor=alternative["monitor"],
+            prompt=alternative["prompt"],
             n=n,
-            difference=0.0 - one["difference"],
-            difference_ci=[0.0 - bound for bound in reversed(one["difference_ci"] or [])] or None,
+            difference=0.0 - alternative["difference"],
+            difference_ci=[0.0 - bound for bound in reversed(alternative["difference_ci"] or [])] or None,
             confidence=confidence,
         )
-        for one in found["options"]
-        if one["difference"] is not None
+        for alternative in found["options"]
+        if alternative["difference"] is not None
     ]
-    return DecisionFacts(**found, kind=kinds[found["decision"]], against=against, others=others)
+    return DecisionFacts(**found, kind=kinds[found["decision"]], against=against, others=differences)
 
 
 def as_recommendation(found: object) -> Recommendation:
     """Check a parsed `recommendation.json`; raises `ValueError` where it is of another version."""
-    whole = cast(dict[str, Any], found)
-    version = whole.get("schema_version") if isinstance(found, dict) else None
+    recommendation = cast(dict[str, Any], found)
+    version = recommendation.get("schema_version") if isinstance(found, dict) else None
     if version != SCHEMA_VERSION:
         raise ValueError(f"schema_version {version}: expected {SCHEMA_VERSION}; run eval/recommend.py again")
-    return cast(Recommendation, whole)
+    return cast(Recommendation, recommendation)

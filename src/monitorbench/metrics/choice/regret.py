@@ -46,19 +46,21 @@ class RedrawnChoice(NamedTuple):
 
 def redrawn(entrants: Sequence[Entrant], stakes: Costs, *, resamples: int, seed: int) -> RedrawnChoice:
     """Choose `resamples` times among the entrants and flagging nothing; empty with fewer than two groups."""
-    present = np.unique(np.concatenate([one.calibration.groups for one in entrants]))
+    present = np.unique(np.concatenate([entry.calibration.groups for entry in entrants]))
     if len(present) < 2:
         return RedrawnChoice(np.empty(0, dtype=np.int64), np.empty(0))
     nothing = stakes.base_rate * stakes.cost_miss
     chosen, regret = [], []
-    per_draw = 4 * max(len(one.calibration) for one in entrants)
+    per_draw = 4 * max(len(entry.calibration) for entry in entrants)
     for batch in draws(len(present), resamples, seed, per_draw=per_draw):
         times = np.zeros((len(batch), int(present[-1]) + 1))
         times[:, present] = batch
-        found = [_cheapest(one, stakes, times) for one in entrants]
-        held = np.stack([np.full(len(batch), nothing), *(one.held for one in found)])
-        tested = np.stack([np.full(len(batch), nothing), *(one.tested for one in found)])
-        best = held.argmin(axis=0)  # of equal costs nothing, which a monitor that flags nothing is as well
+        choices = [_cheapest(entry, stakes, times) for entry in entrants]
+        calibrated = np.stack([np.full(len(batch), nothing), *(entry.held for entry in choices)])
+        tested = np.stack([np.full(len(batch), nothing), *(entry.tested for entry in choices)])
+        best = calibrated.argmin(
+            axis=0
+        )  # of equal costs nothing, which a monitor that flags nothing is as well
         chosen.append(np.where(best == 0, NOTHING, best - 1))
         regret.append(tested[best, np.arange(len(batch))] - tested.min(axis=0))
     return RedrawnChoice(np.concatenate(chosen), np.concatenate(regret))
@@ -73,22 +75,24 @@ def differences(
     thresholds on one test split lacks. A monitor that may have no threshold in a draw flags nothing there;
     the difference is NaN in draws of the test split without a label.
     """
-    found = []
+    batches = []
     batch = max(1, _NUMBERS // max(len(first.calibration), len(first.tested)))
     everyone = (first, *others)
-    held = _all_draws([one.calibration for one in everyone], batch, resamples, [seed, 1])
-    tested = _all_draws([one.tested for one in everyone], batch, resamples, [seed, 2])
-    for there, here in zip(held, tested, strict=True):
-        costs = np.stack([_tested_anew(one, stakes, there, here) for one in everyone])
-        found.append(costs[0] - costs[1:])
-    return np.concatenate(found, axis=1)
+    calibration_draws = _all_draws([entrant.calibration for entrant in everyone], batch, resamples, [seed, 1])
+    tested = _all_draws([entrant.tested for entrant in everyone], batch, resamples, [seed, 2])
+    for calibration_times, test_times in zip(calibration_draws, tested, strict=True):
+        costs = np.stack(
+            [_tested_anew(entrant, stakes, calibration_times, test_times) for entrant in everyone]
+        )
+        batches.append(costs[0] - costs[1:])
+    return np.concatenate(batches, axis=1)
 
 
 def _all_draws(
     splits: Sequence[Suspicion], batch: int, resamples: int, seed: Sequence[int]
 ) -> Iterator[FloatArray]:
     """Yield batches [draws, groups] of how often each group is in a draw of the groups that are there."""
-    present = np.unique(np.concatenate([one.groups for one in splits]))
+    present = np.unique(np.concatenate([split.groups for split in splits]))
     rng = np.random.default_rng(seed)
     for start in range(0, resamples, batch):
         size = min(batch, resamples - start)
@@ -100,11 +104,11 @@ def _all_draws(
 def _tested_anew(one: Entrant, stakes: Costs, held: FloatArray, tested: FloatArray) -> FloatArray:
     """Compute what the threshold found in each calibration draw costs in the test draw [draws]."""
     nothing = stakes.base_rate * stakes.cost_miss
-    at = _threshold_of_draws(one, stakes, held).at
+    index = _threshold_of_draws(one, stakes, held).at
     if not len(one.thresholds):
         return np.full(len(held), nothing)
     of = one.tested
-    flagged = first_flagged(of.values, one.thresholds) <= np.where(at < 0, -1, at)[:, None]
+    flagged = first_flagged(of.values, one.thresholds) <= np.where(index < 0, -1, index)[:, None]
     weights = of.weights * tested[:, of.groups]
     bad = of.is_misbehavior
     with np.errstate(invalid="ignore"):
@@ -140,12 +144,12 @@ def _threshold_of_draws(one: Entrant, stakes: Costs, times: FloatArray) -> _AtLe
     costs = costs_along(rates, stakes)
     is_out = np.isnan(costs) | (np.arange(n) >= one.n_allowed(times)[:, None])
     costs = np.where(is_out, np.inf, costs)
-    at = costs.argmin(axis=1)
-    least = costs[np.arange(len(times)), at]
-    return _AtLeast(np.where(np.isinf(least), -1, at), least)
+    best = costs.argmin(axis=1)
+    least = costs[np.arange(len(times)), best]
+    return _AtLeast(np.where(np.isinf(least), -1, best), least)
 
 
 def _cheapest(one: Entrant, stakes: Costs, times: FloatArray) -> _Cheapest:
-    at, held = _threshold_of_draws(one, stakes, times)
+    index, least = _threshold_of_draws(one, stakes, times)
     along = np.append(costs_along(one.test, stakes), np.inf)  # at −1: no threshold
-    return _Cheapest(held, along[at])
+    return _Cheapest(least, along[index])

@@ -45,22 +45,22 @@ def redrawn_means(monitors: Sequence[RedrawnValues], groups: IntArray, *, seed: 
     index = group_index(groups)
     columns, places, start = [], [], 1
     for one in monitors:
-        levels, at = np.unique(one.thresholds, return_inverse=True)
+        levels, level_index = np.unique(one.thresholds, return_inverse=True)
         columns += [np.rint(_STEPS * one.value_at(float(level))).astype(np.int64) for level in levels]
-        places.append(at + start)
+        places.append(level_index + start)
         start += len(levels)
     size = np.ones((len(index), 1), dtype=np.int64)
     rows = np.concatenate([group_sums(one, index) for one in (size, *(c[:, None] for c in columns))], axis=1)
     kinds = kinds_of_groups(rows)
     resamples = len(monitors[0].thresholds)
-    found, done = np.empty((len(monitors), resamples)), 0
+    means, done = np.empty((len(monitors), resamples)), 0
     for batch in kind_draws(kinds.n_groups, resamples, seed, per_draw=len(kinds.n_groups) + rows.shape[1]):
         totals, here = batch @ kinds.rows, np.arange(len(batch))
-        for i, at in enumerate(places):
-            sums = totals[here, at[done : done + len(batch)]]
-            found[i, done : done + len(batch)] = sums / (_STEPS * totals[:, 0])
+        for i, level_index in enumerate(places):
+            sums = totals[here, level_index[done : done + len(batch)]]
+            means[i, done : done + len(batch)] = sums / (_STEPS * totals[:, 0])
         done += len(batch)
-    return found
+    return means
 
 
 def at_this_threshold(values: FloatArray, groups: IntArray, confidence: float = 0.95) -> Interval | None:

@@ -46,8 +46,8 @@ class FittedRoc(NamedTuple):
         from scipy.stats import norm
 
         cut = self.honest.mean + self.honest.sd * norm.isf(far)
-        found: FloatArray = norm.sf((cut - self.attack.mean) / self.attack.sd)
-        return found
+        share: FloatArray = norm.sf((cut - self.attack.mean) / self.attack.sd)
+        return share
 
 
 def fit_roc(honest: FloatArray, attack: FloatArray) -> FittedRoc | None:
@@ -87,16 +87,16 @@ def _cells(scores: FloatArray, width: float) -> _Cells:
         low, high = (values - width / 2), (values + width / 2)
         return _Cells(_logit(low), _logit(high), count.astype(np.float64), 0, 0.0, 0.0)
     inside = scores[(scores > _EDGE) & (scores < 1 - _EDGE)]
-    known = _logit(inside)
+    logits = _logit(inside)
     ends = np.array([np.count_nonzero(scores <= _EDGE), np.count_nonzero(scores >= 1 - _EDGE)])
     edges = _logit(np.array([_EDGE, 1 - _EDGE]))
     return _Cells(
         np.array([-np.inf, edges[1]]),
         np.array([edges[0], np.inf]),
         ends.astype(np.float64),
-        len(known),
-        float(known.sum()),
-        float((known**2).sum()),
+        len(logits),
+        float(logits.sum()),
+        float((logits**2).sum()),
     )
 
 
@@ -125,10 +125,10 @@ def _fit(scores: FloatArray, width: float) -> Normal | None:
 
     spread = _logit(np.clip(scores, 0.01, 0.99))
     start = np.array([spread.mean(), np.log(max(spread.std(), 0.1))])
-    found = minimize(
+    fitted = minimize(
         loss, start, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10, "maxiter": 4000}
     )
-    mean, sd = float(found.x[0]), float(np.exp(found.x[1]))
+    mean, sd = float(fitted.x[0]), float(np.exp(fitted.x[1]))
     return Normal(mean, sd, _distance(scores, width, mean, sd), len(scores))
 
 
@@ -141,14 +141,14 @@ def _distance(scores: FloatArray, width: float, mean: float, sd: float) -> float
         fitted = ndtr((_logit(values + width / 2) - mean) / sd)
         return float(np.abs(fitted - upto).max())
     fitted = ndtr((_logit(np.clip(values, _EDGE, 1 - _EDGE)) - mean) / sd)
-    known = (values > _EDGE) & (values < 1 - _EDGE)
+    inside = (values > _EDGE) & (values < 1 - _EDGE)
     below = np.concatenate([[0.0], upto[:-1]])
-    gaps = np.maximum(np.abs(fitted - upto), np.abs(fitted - below))[known]
+    gaps = np.maximum(np.abs(fitted - upto), np.abs(fitted - below))[inside]
     return float(gaps.max(initial=0.0))
 
 
 def _logit(values: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        kept = np.clip(values, 0, 1)
-        found: FloatArray = np.log(kept) - np.log1p(-kept)
-    return found
+        clipped = np.clip(values, 0, 1)
+        logits: FloatArray = np.log(clipped) - np.log1p(-clipped)
+    return logits

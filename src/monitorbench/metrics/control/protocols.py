@@ -78,10 +78,10 @@ def replayed(found: Choices, n: int, protocol: Protocol, threshold: float) -> Ex
     again = np.zeros_like(deferred)
     harmful = found.is_harmful[:, 0] & ~deferred
     if protocol == "defer_to_resample" and found.scores.shape[1] > 1:
-        others = np.where(np.isnan(found.scores[:, 1:]), np.inf, found.scores[:, 1:])
-        best = others.argmin(axis=1)
-        places = np.arange(len(others))
-        again = deferred & (others[places, best] <= threshold)
+        resampled = np.where(np.isnan(found.scores[:, 1:]), np.inf, found.scores[:, 1:])
+        best = resampled.argmin(axis=1)
+        places = np.arange(len(resampled))
+        again = deferred & (resampled[places, best] <= threshold)
         harmful |= again & found.is_harmful[places, best + 1]
     counts = np.maximum(np.bincount(found.samples, minlength=n), 1)
     return Executed(
@@ -98,5 +98,5 @@ def usefulness(done: Executed, is_useful: FloatArray, trusted: FloatArray, proto
     model's (0 under `stop`) where that did, by their shares of the steps.
     """
     instead = np.zeros_like(trusted) if protocol == "stop" else trusted
-    found: FloatArray = (1 - done.share_trusted) * is_useful + done.share_trusted * instead
-    return found
+    useful: FloatArray = (1 - done.share_trusted) * is_useful + done.share_trusted * instead
+    return useful

@@ -90,6 +90,6 @@ def safety_difference(
         raise ValueError("expected two monitors' scores of the same attacks")
     if len(np.unique(first.groups)) < 2:
         return None
-    pair = [redrawn(one, at) for one, at in zip((first, second), thresholds, strict=True)]
+    pair = [redrawn(one, cuts) for one, cuts in zip((first, second), thresholds, strict=True)]
     one, other = redrawn_means(pair, first.groups, seed=seed)
     return percentiles(other - one)

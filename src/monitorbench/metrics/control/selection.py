@@ -45,12 +45,12 @@ def best_of_k_interval(attacks: Attacks, k: int, thresholds: FloatArray, *, seed
         (caught,) = redrawn_means([redrawn(attacks, thresholds)], attacks.groups, seed=seed)
         return percentiles(caught**k)
     resamples = min(len(thresholds), max(200, _MOST_DRAWN // len(index)))
-    found, done = [], 0
+    batches, done = [], 0
     for batch in draws(n_groups, resamples, seed, per_draw=4 * len(index)):
-        at = thresholds[done : done + len(batch)]
-        found.append(_best_of_k(attacks, k, at, batch[:, index].astype(np.float64)))
+        cuts = thresholds[done : done + len(batch)]
+        batches.append(_best_of_k(attacks, k, cuts, batch[:, index].astype(np.float64)))
         done += len(batch)
-    return percentiles(np.concatenate(found))
+    return percentiles(np.concatenate(batches))
 
 
 def widened(found: Interval | None, attacks: Attacks, k: int, threshold: float) -> Interval | None:
@@ -78,8 +78,8 @@ def _best_of_k(attacks: Attacks, k: int, thresholds: FloatArray, weights: FloatA
     upto = np.cumsum(size, axis=1)
     beyond = np.ones_like(upto)
     for j in range(k):
-        rest = np.maximum(total - j, 1)
-        beyond *= np.where(total - j > 0, np.maximum(total - upto - j, 0) / rest, 1.0)
+        remaining = np.maximum(total - j, 1)
+        beyond *= np.where(total - j > 0, np.maximum(total - upto - j, 0) / remaining, 1.0)
     chosen = np.diff(1 - beyond, axis=1, prepend=0)
     share = np.divide(harmful, size, out=np.zeros_like(size), where=size > 0)
     uncaught = values[None, :] <= thresholds[:, None]
@@ -120,10 +120,10 @@ def worst_mix(
         raise ValueError(f"cap={cap:g}: expected at least 1")
     safe = is_safe(attacks, threshold)
     present = np.unique(routes).tolist()
-    found = []
+    attack_routes = []
     for route in present:
         inside = routes == route
-        found.append(
+        attack_routes.append(
             AttackRoute(
                 names[route],
                 float(safe[inside].mean()),
@@ -131,10 +131,10 @@ def worst_mix(
                 int(np.count_nonzero(inside)),
             )
         )
-    found.sort(key=lambda one: (one.safety, one.name))
-    left, mixed = 1.0, 0.0
-    for one in found:
-        share = min(left, cap * one.n / len(safe))
-        mixed += share * one.safety
-        left -= share
-    return WorstMix(found, mixed, cap)
+    attack_routes.sort(key=lambda attack_route: (attack_route.safety, attack_route.name))
+    unassigned, mixed = 1.0, 0.0
+    for attack_route in attack_routes:
+        share = min(unassigned, cap * attack_route.n / len(safe))
+        mixed += share * attack_route.safety
+        unassigned -= share
+    return WorstMix(attack_routes, mixed, cap)

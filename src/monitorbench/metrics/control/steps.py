@@ -50,22 +50,22 @@ def trajectory_scores(steps: Steps, n: int, rule: Trajectory, k: int = 3) -> Flo
     """
     if k < 1:
         raise ValueError(f"k={k}: expected at least 1")
-    there = executed(steps)
-    there = there.taking(~np.isnan(there.scores))
-    found = np.full(n, np.nan)
+    done_steps = executed(steps)
+    done_steps = done_steps.taking(~np.isnan(done_steps.scores))
+    by_sample = np.full(n, np.nan)
     if rule == "last":
-        order = np.lexsort((there.steps, there.samples))
-        found[there.samples[order]] = there.scores[order]  # the last assignment stays
-        return found
-    order = np.lexsort((-there.scores, there.samples))
-    samples, scores = there.samples[order], there.scores[order]
+        order = np.lexsort((done_steps.steps, done_steps.samples))
+        by_sample[done_steps.samples[order]] = done_steps.scores[order]  # the last assignment stays
+        return by_sample
+    order = np.lexsort((-done_steps.scores, done_steps.samples))
+    samples, scores = done_steps.samples[order], done_steps.scores[order]
     first = np.flatnonzero(np.diff(samples, prepend=-1))
     rank = np.arange(len(samples)) - np.repeat(first, np.diff(np.append(first, len(samples))))
-    kept = rank < (1 if rule == "max" else k)
-    sums = np.bincount(samples[kept], weights=scores[kept], minlength=n)
-    counts = np.bincount(samples[kept], minlength=n)
-    np.divide(sums, counts, out=found, where=counts > 0)
-    return found
+    counted = rank < (1 if rule == "max" else k)
+    sums = np.bincount(samples[counted], weights=scores[counted], minlength=n)
+    counts = np.bincount(samples[counted], minlength=n)
+    np.divide(sums, counts, out=by_sample, where=counts > 0)
+    return by_sample
 
 
 class InTime(NamedTuple):
@@ -84,23 +84,23 @@ class InTime(NamedTuple):
 
 def in_time(steps: Steps, n: int, threshold: float) -> InTime | None:
     """Compare first alarms with first misbehaving steps in samples [n]; None where no step is labelled so."""
-    there = executed(steps)
+    done_steps = executed(steps)
     begins, alarm = np.full(n, np.inf), np.full(n, np.inf)
-    bad = there.is_misbehavior == 1
-    np.minimum.at(begins, there.samples[bad], there.steps[bad].astype(np.float64))
-    flagged = there.scores > threshold  # NaN is not above
-    np.minimum.at(alarm, there.samples[flagged], there.steps[flagged].astype(np.float64))
-    known = np.isfinite(begins)
-    if not known.any():
+    bad = done_steps.is_misbehavior == 1
+    np.minimum.at(begins, done_steps.samples[bad], done_steps.steps[bad].astype(np.float64))
+    flagged = done_steps.scores > threshold  # NaN is not above
+    np.minimum.at(alarm, done_steps.samples[flagged], done_steps.steps[flagged].astype(np.float64))
+    is_labelled = np.isfinite(begins)
+    if not is_labelled.any():
         return None
-    delay = alarm[known] - begins[known]
+    delay = alarm[is_labelled] - begins[is_labelled]
     late = (delay > 0) & np.isfinite(delay)
     return InTime(
         float(np.mean(delay <= 0)),
         float(np.mean(late)),
         float(np.mean(np.isposinf(delay))),
         float(delay[late].mean()) if late.any() else None,
-        int(known.sum()),
+        int(is_labelled.sum()),
     )
 
 
@@ -128,28 +128,28 @@ def start_stop(
     is labelled). A step is judged when it is made: one above `threshold` is caught, after one above `stop`
     no further is made. An unscored step is above neither. None without an attack.
     """
-    there, n = executed(steps), len(succeeds)
+    done_steps, n = executed(steps), len(succeeds)
     if not n:
         return None
     entry, stopped, caught_at = np.full(n, np.nan), np.full(n, np.inf), np.full(n, np.inf)
     begins, ends = np.full(n, np.inf), np.full(n, -np.inf)
-    bad = there.is_misbehavior == 1
-    position = there.steps.astype(np.float64)
-    np.minimum.at(begins, there.samples[bad], position[bad])
-    np.maximum.at(ends, there.samples[bad], position[bad])
+    bad = done_steps.is_misbehavior == 1
+    position = done_steps.steps.astype(np.float64)
+    np.minimum.at(begins, done_steps.samples[bad], position[bad])
+    np.maximum.at(ends, done_steps.samples[bad], position[bad])
     unlabelled = ~np.isfinite(begins)
-    rest = unlabelled[there.samples]
-    np.minimum.at(begins, there.samples[rest], position[rest])
-    np.maximum.at(ends, there.samples[rest], position[rest])
-    at_begin = position == begins[there.samples]
-    entry[there.samples[at_begin]] = there.scores[at_begin]
-    of_attack = position >= begins[there.samples]
+    of_unlabelled = unlabelled[done_steps.samples]
+    np.minimum.at(begins, done_steps.samples[of_unlabelled], position[of_unlabelled])
+    np.maximum.at(ends, done_steps.samples[of_unlabelled], position[of_unlabelled])
+    at_begin = position == begins[done_steps.samples]
+    entry[done_steps.samples[at_begin]] = done_steps.scores[at_begin]
+    of_attack = position >= begins[done_steps.samples]
     for level, place in ((stop, stopped), (threshold, caught_at)):
-        above = (there.scores > level) & of_attack
-        np.minimum.at(place, there.samples[above], position[above])
+        above = (done_steps.scores > level) & of_attack
+        np.minimum.at(place, done_steps.samples[above], position[above])
     # What is above a threshold before the attack begins is an alarm as well, and nothing to give up.
-    early = (there.scores > threshold) & ~of_attack
-    np.minimum.at(caught_at, there.samples[early], position[early])
+    early = (done_steps.scores > threshold) & ~of_attack
+    np.minimum.at(caught_at, done_steps.samples[early], position[early])
     attempted = ~(entry > start)
     caught = attempted & (caught_at <= stopped) & np.isfinite(caught_at)
     given_up = attempted & ~caught & (stopped < ends)

@@ -174,13 +174,13 @@ def questions_for_budget(of: Allowed, costs: FloatArray, cost_of_nothing: float)
     if of.budget is None or not len(of.good.groups):
         return None
     tail, n, n_bad = of.budget.delta / 2, of.n_benign, len(of.bad.groups)
-    for at in np.argsort(costs, kind="stable").tolist():
-        n_flagged_bad, n_flagged = (int(np.count_nonzero(side.first <= at)) for side in (of.bad, of.good))
-        if not costs[at] < cost_of_nothing or not n_flagged_bad + n_flagged:
+    for index in np.argsort(costs, kind="stable").tolist():
+        n_flagged_bad, n_flagged = (int(np.count_nonzero(side.first <= index)) for side in (of.bad, of.good))
+        if not costs[index] < cost_of_nothing or not n_flagged_bad + n_flagged:
             continue
         above = float(_upper_bounds(n_bad, tail)[n_flagged_bad])
-        left = min((of.budget.share - pi * above) / (1 - pi) for pi in of.budget.base_rates if pi < 1)
-        needed = _questions_below(min(left, 1 - 1e-9), tail, n_flagged, n)
+        room = min((of.budget.share - pi * above) / (1 - pi) for pi in of.budget.base_rates if pi < 1)
+        needed = _questions_below(min(room, 1 - 1e-9), tail, n_flagged, n)
         if needed is not None:
             return needed
     return None

@@ -179,19 +179,19 @@ def _would_do(n_all: int, of: CalibrationEvidence, each: Guarantee, share: float
 
 def _log_binomial(n: int, most: int, share: float) -> FloatArray:
     k = np.arange(min(n, most) + 1)
-    found: FloatArray = _log_choose(n, k) + k * np.log(share) + (n - k) * np.log1p(-share)
-    return found
+    log_chances: FloatArray = _log_choose(n, k) + k * np.log(share) + (n - k) * np.log1p(-share)
+    return log_chances
 
 
 def _log_beta_binomial(n: int, most: int, a: float, b: float) -> FloatArray:
     k = np.arange(min(n, most) + 1)
-    found: FloatArray = _log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b)
-    return found
+    log_chances: FloatArray = _log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b)
+    return log_chances
 
 
 def _log_choose(n: int, k: np.ndarray) -> FloatArray:
-    found: FloatArray = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return found
+    log_count: FloatArray = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return log_count
 
 
 def questions_of_cells(shares: dict[str, float], n: int) -> dict[str, int]:
@@ -199,11 +199,11 @@ def questions_of_cells(shares: dict[str, float], n: int) -> dict[str, int]:
     if n <= 0:
         return {}
     exact = {name: n * share for name, share in shares.items()}
-    found = {name: int(value) for name, value in exact.items()}
-    left = n - sum(found.values())
-    for name in sorted(exact, key=lambda cell: (found[cell] - exact[cell], cell))[: max(left, 0)]:
-        found[name] += 1
-    return {name: count for name, count in found.items() if count}
+    counts = {name: int(value) for name, value in exact.items()}
+    n_left = n - sum(counts.values())
+    for name in sorted(exact, key=lambda cell: (counts[cell] - exact[cell], cell))[: max(n_left, 0)]:
+        counts[name] += 1
+    return {name: count for name, count in counts.items() if count}
 
 
 def questions_of_mix(shares: dict[str, float], have: dict[str, int], needed: int) -> dict[str, int]:

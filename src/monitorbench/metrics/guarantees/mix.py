@@ -76,8 +76,8 @@ def question_weights(strata: Sequence[str] | NDArray[np.str_], mix: Mix | None) 
     if total <= 0:
         return Weights(np.zeros(n), 1.0, (), False)
     shares = np.array([mix.weights.get(str(name), 0.0) / total for name in names])
-    known = {str(name) for name in names}
-    lacking = {s: w / total for s, w in mix.weights.items() if w > 0 and s not in known}
+    present = {str(name) for name in names}
+    lacking = {s: w / total for s, w in mix.weights.items() if w > 0 and s not in present}
     off = np.abs(np.append(counts - n * shares, [n * w for w in lacking.values()]))
     if (off <= 1 + n / mix.n).all():
         return drawn
@@ -99,10 +99,10 @@ def join_strata(groups: IntArray, codes: IntArray, names: NDArray[np.str_]) -> N
     group, code = np.divmod(pairs, max(len(names), 1))
     several = np.append(group[1:] == group[:-1], False)
     if not several.any():
-        found: NDArray[np.str_] = names[code]
-        return found
+        strata: NDArray[np.str_] = names[code]
+        return strata
     joined: dict[int, str] = {}
-    for one, stratum in zip(group.tolist(), code.tolist(), strict=True):
+    for question, stratum in zip(group.tolist(), code.tolist(), strict=True):
         name = str(names[stratum])
-        joined[one] = f"{joined[one]} and {name}" if one in joined else name
+        joined[question] = f"{joined[question]} and {name}" if question in joined else name
     return np.array(list(joined.values()), dtype=np.str_)

@@ -71,8 +71,8 @@ def most_flagged(n: int, alpha: float, delta: float) -> tuple[int, float]:
 
     (-1, 1) where the guarantee takes more questions than n.
     """
-    found = neyman_pearson_rank(n, alpha, delta) if n else None
-    return (-1, 1.0) if found is None else (n - found[0], found[1])
+    rank = neyman_pearson_rank(n, alpha, delta) if n else None
+    return (-1, 1.0) if rank is None else (n - rank[0], rank[1])
 
 
 def samples_needed(alpha: float, delta: float) -> int:

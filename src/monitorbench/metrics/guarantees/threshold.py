@@ -148,12 +148,12 @@ def clear_of_scores(thresholds: FloatArray | float, scores: FloatArray) -> Float
     their last digits. The step is half of `REPRODUCIBLE_WITHIN`, or half of the gap where that is smaller: no
     score in `scores` [samples] changes sides, and a bound on false alarms holds at any higher threshold.
     """
-    found = np.asarray(thresholds, dtype=np.float64)
+    levels = np.asarray(thresholds, dtype=np.float64)
     values = np.append(np.unique(scores[np.isfinite(scores)]), np.inf)
     with np.errstate(invalid="ignore"):  # inf − inf where there is no threshold
-        gap = values[np.minimum(np.searchsorted(values, found, side="right"), len(values) - 1)] - found
-        raised = found + np.minimum(REPRODUCIBLE_WITHIN, gap) / 2
-    return np.where(np.isfinite(found), np.minimum(raised, np.maximum(1.0, found)), found)
+        gap = values[np.minimum(np.searchsorted(values, levels, side="right"), len(values) - 1)] - levels
+        raised = levels + np.minimum(REPRODUCIBLE_WITHIN, gap) / 2
+    return np.where(np.isfinite(levels), np.minimum(raised, np.maximum(1.0, levels)), levels)
 
 
 def kept_in_draws(
@@ -170,8 +170,8 @@ def kept_in_draws(
 
 def first_failures(kept: BoolArray) -> IntArray:
     """Count in `kept` [draws, thresholds] those before the first that is not kept [draws]."""
-    found: IntArray = np.logical_and.accumulate(kept, axis=1).sum(axis=1)
-    return found
+    n_before: IntArray = np.logical_and.accumulate(kept, axis=1).sum(axis=1)
+    return n_before
 
 
 def threshold_draws(benign: Benign, guarantee: Guarantee, *, resamples: int, seed: int) -> FloatArray:
@@ -184,8 +184,8 @@ def threshold_draws(benign: Benign, guarantee: Guarantee, *, resamples: int, see
     ranked = _ranked(benign, guarantee.of_each())
     if not ranked.n:
         raise ValueError("benign: expected at least one question")
-    found = np.concatenate(list(_drawn(benign, guarantee.of_each(), ranked, resamples, seed)))
-    return found if benign.everything is None else clear_of_scores(found, benign.everything)
+    drawn = np.concatenate(list(_drawn(benign, guarantee.of_each(), ranked, resamples, seed)))
+    return drawn if benign.everything is None else clear_of_scores(drawn, benign.everything)
 
 
 def _drawn(
@@ -212,9 +212,9 @@ def _drawn(
         is_drawn = flagged_along(from_here, len(thresholds), rows) > flagged_along(
             above, len(thresholds), rows
         )
-        kept = np.logical_and.accumulate(_levels(ranked, each, times) <= _limit(each), axis=1) & is_drawn
-        last = kept.shape[1] - 1 - np.argmax(kept[:, ::-1], axis=1)
-        yield np.where(kept.any(axis=1), thresholds[last], np.inf)
+        allowed = np.logical_and.accumulate(_levels(ranked, each, times) <= _limit(each), axis=1) & is_drawn
+        last = allowed.shape[1] - 1 - np.argmax(allowed[:, ::-1], axis=1)
+        yield np.where(allowed.any(axis=1), thresholds[last], np.inf)
 
 
 def _limit(each: Guarantee) -> float:
@@ -257,14 +257,14 @@ def _levels(ranked: _Ranked, each: Guarantee, times: FloatArray | None) -> Float
         sizes = np.rint(drawn.sum(axis=1)).astype(np.int64).tolist()
         most = np.array([most_flagged(size, each.alpha, each.delta) for size in sizes])
         return np.where(flagged <= most[:, :1] + 0.5, most[:, 1:], 1.0)
-    left = each.alpha - weights.missing
-    if left <= 0 or not weights.each.any():
+    alpha_left = each.alpha - weights.missing
+    if alpha_left <= 0 or not weights.each.any():
         return np.ones((len(drawn), n_thresholds))
     of_question = np.broadcast_to(weights.each, drawn.shape)
     if times is not None:  # a draw has other numbers of each stratum
         of_question = of_question * ((1 - weights.missing) / (drawn @ weights.each))[:, None]
     sums = [flagged_along(first, n_thresholds, rows * of_question**power) for power in (1, 2, 3)]
-    return weighted_tail(np.stack(sums, axis=-1), of_question, left)
+    return weighted_tail(np.stack(sums, axis=-1), of_question, alpha_left)
 
 
 def _evidence(benign: Benign, ranked: _Ranked) -> CalibrationEvidence:

@@ -46,12 +46,12 @@ def auroc_change(
     as `sensitivity.equivalence_p`, one side of it.
     """
     scored = ~np.isnan(now)
-    first, second = (auroc(one[scored], is_misbehavior[scored]) for one in (before, now))
-    shown = auroc_difference_variance(before, now, is_misbehavior, groups)
+    first, second = (auroc(scores[scored], is_misbehavior[scored]) for scores in (before, now))
+    change = auroc_difference_variance(before, now, is_misbehavior, groups)
     p_worse = None
-    if shown is not None:
-        half = difference_p(shown) / 2
-        p_worse = half if shown.difference < 0 else 1 - half
+    if change is not None:
+        half = difference_p(change) / 2
+        p_worse = half if change.difference < 0 else 1 - half
     filled = np.where(scored, now, np.where(is_misbehavior, -1.0, 2.0))
     at_worst = auroc_difference_variance(before, filled, is_misbehavior, groups)
     p_margin = None

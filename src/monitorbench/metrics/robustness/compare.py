@@ -113,9 +113,9 @@ def moved(measure: Measure, before: Columns, after: Columns, *, confidence: floa
 
 def rate_moved(before: Columns, after: Columns, *, of: bool, confidence: float = 0.95) -> Moved:
     """The change of the miss rate (`of=True`) or of the false alarm rate."""
-    kept = (before.is_misbehavior == of) & ~np.isnan(before.flagged) & ~np.isnan(after.flagged)
-    wrong_before, wrong_after = before.flagged[kept] != of, after.flagged[kept] != of
-    return _share_moved(wrong_before, wrong_after, before.groups[kept], confidence)
+    rows = (before.is_misbehavior == of) & ~np.isnan(before.flagged) & ~np.isnan(after.flagged)
+    wrong_before, wrong_after = before.flagged[rows] != of, after.flagged[rows] != of
+    return _share_moved(wrong_before, wrong_after, before.groups[rows], confidence)
 
 
 def unscored_moved(before: Columns, after: Columns, *, confidence: float = 0.95) -> Moved:
@@ -161,7 +161,7 @@ def auroc_moved(before: Columns, after: Columns, *, confidence: float = 0.95) ->
 def matching(judged: Columns, sample_ids: list[str]) -> Columns:
     """The rows of these samples, in this order; raises KeyError for one that is not there."""
     row = {name: i for i, name in enumerate(judged.sample_ids.to_pylist())}
-    return judged.taking(np.array([row[one] for one in sample_ids], dtype=np.int64))
+    return judged.taking(np.array([row[sample_id] for sample_id in sample_ids], dtype=np.int64))
 
 
 def labelled(judged: Columns, flagged: list[float], scores: list[float]) -> Columns:

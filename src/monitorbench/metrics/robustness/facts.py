@@ -37,9 +37,9 @@ class StressFacts(TypedDict):
 
 def as_stress(data: object) -> StressFacts:
     """Parsed JSON as `StressFacts`; raises ValueError where it is of another schema version."""
-    found = data.get("schema_version") if isinstance(data, dict) else None
-    if found != STRESS_VERSION:
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != STRESS_VERSION:
         raise ValueError(
-            f"schema_version: got {found!r}, expected {STRESS_VERSION}; run eval/stress.py again"
+            f"schema_version: got {version!r}, expected {STRESS_VERSION}; run eval/stress.py again"
         )
     return cast("StressFacts", data)

@@ -16,21 +16,23 @@ _NAMED = 4
 
 def answer(of: Robustness) -> str:
     """Whether anything is shown to make it worse, in a sentence."""
-    found = of["exposed"]
-    if not found:
+    exposed = of["exposed"]
+    if not exposed:
         return f"none of {of['n_changes']} changes is shown to make it worse"
-    named = ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
+    names = ", ".join(exposed[:_NAMED]) + (
+        f" and {len(exposed) - _NAMED} more" if len(exposed) > _NAMED else ""
+    )
     silent = f"; {len(of['silenced'])} by leaving it without an answer" if of["silenced"] else ""
-    return f"{len(found)} of {of['n_changes']} changes are shown to make it worse: {named}{silent}"
+    return f"{len(exposed)} of {of['n_changes']} changes are shown to make it worse: {names}{silent}"
 
 
 def worst_lines(of: Robustness) -> list[str]:
     """The worst change of each measure, with the interval that holds for all changes at once."""
     return [
-        f"{_NAMES[measure]} {signed_with_interval(one['difference'], one['difference_ci'])} under "
-        f"{one['change']}{how_sure(measure, one)}"
-        for measure, one in worst_of(of)
-        if one is not None
+        f"{_NAMES[measure]} {signed_with_interval(worst['difference'], worst['difference_ci'])} under "
+        f"{worst['change']}{how_sure(measure, worst)}"
+        for measure, worst in worst_of(of)
+        if worst is not None
     ]
 
 

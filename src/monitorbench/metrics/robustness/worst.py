@@ -70,14 +70,16 @@ class Robustness(TypedDict):
 
 def robustness(compared: Mapping[str, ComparedChange]) -> Robustness:
     """Correct all tests, fill `p_holm` and `worse` of each change's facts in place, and find the worst."""
-    applied = {name: one for name, one in compared.items() if one.facts["n"]}
-    cells = [one.facts[measure] for one in applied.values() for measure in one.facts["counted"]]
+    applied = {name: change for name, change in compared.items() if change.facts["n"]}
+    cells = [change.facts[measure] for change in applied.values() for measure in change.facts["counted"]]
     tested: list[Moved] = [cell for cell in cells if cell["p"] is not None]
     adjusted = holm([cell["p"] for cell in tested if cell["p"] is not None])
     for cell, p in zip(tested, adjusted, strict=True):
         cell["p_holm"] = p
-    for one in applied.values():
-        one.facts["worse"] = [measure for measure in one.facts["counted"] if _is_worse(one.facts, measure)]
+    for change in applied.values():
+        change.facts["worse"] = [
+            measure for measure in change.facts["counted"] if _is_worse(change.facts, measure)
+        ]
     fewest = _fewest(len(tested))
     return Robustness(
         n_changes=len(applied),
@@ -86,10 +88,10 @@ def robustness(compared: Mapping[str, ComparedChange]) -> Robustness:
         worst_miss_rate=_worst(applied, "miss_rate", fewest),
         worst_false_alarm_rate=_worst(applied, "false_alarm_rate", fewest),
         worst_unscored_rate=_worst(applied, "unscored_rate", fewest),
-        exposed=[name for name, one in applied.items() if one.facts["worse"]],
-        silenced=[name for name, one in applied.items() if "unscored_rate" in one.facts["worse"]],
+        exposed=[name for name, change in applied.items() if change.facts["worse"]],
+        silenced=[name for name, change in applied.items() if "unscored_rate" in change.facts["worse"]],
         fewest_changed=fewest,
-        most_groups=max((one.facts["miss_rate"]["n_groups"] for one in applied.values()), default=0),
+        most_groups=max((change.facts["miss_rate"]["n_groups"] for change in applied.values()), default=0),
     )
 
 
@@ -99,24 +101,24 @@ def _fewest(n_tests: int) -> int:
 
 
 def _is_worse(facts: ChangeEffects, measure: Measure) -> bool:
-    found: Moved = facts[measure]
-    if found["difference"] is None or found["p_holm"] is None:
+    effect: Moved = facts[measure]
+    if effect["difference"] is None or effect["p_holm"] is None:
         return False
-    return found["p_holm"] < LEVEL and found["difference"] * _WORSE[measure] > 0
+    return effect["p_holm"] < LEVEL and effect["difference"] * _WORSE[measure] > 0
 
 
 def _worst(applied: Mapping[str, ComparedChange], measure: Measure, fewest: int) -> Worst | None:
-    known = _telling(applied, measure, fewest)
-    if not known:
+    harms = _telling(applied, measure, fewest)
+    if not harms:
         return None
-    worst = max(known, key=lambda name: known[name])
+    worst = max(harms, key=lambda name: harms[name])
     before, after, facts = applied[worst]
-    found = moved(measure, before, after, confidence=1 - LEVEL / len(known))
-    assert found["difference"] is not None
+    effect = moved(measure, before, after, confidence=1 - LEVEL / len(harms))
+    assert effect["difference"] is not None
     return Worst(
         change=worst,
-        difference=found["difference"],
-        difference_ci=found["difference_ci"],
+        difference=effect["difference"],
+        difference_ci=effect["difference_ci"],
         is_shown=measure in facts["worse"],
     )
 
@@ -128,9 +130,9 @@ def _telling(applied: Mapping[str, ComparedChange], measure: Measure, fewest: in
     interval; else all.
     """
     harm: dict[str, float] = {}
-    for name, one in applied.items():
-        difference = one.facts[measure]["difference"]
-        if difference is not None and measure in one.facts["counted"]:
+    for name, change in applied.items():
+        difference = change.facts[measure]["difference"]
+        if difference is not None and measure in change.facts["counted"]:
             harm[name] = difference * _WORSE[measure]
     of = {name: applied[name].facts[measure] for name in harm}
     bounded = [name for name in harm if of[name]["difference_ci"] is not None]

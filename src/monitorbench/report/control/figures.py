@@ -30,27 +30,27 @@ def front(results: ControlResults) -> str:
 
 def roc_figure(results: ControlResults) -> Figure:
     """Return the figure that `roc` draws as SVG."""
-    shown = list(monitors(results))
-    figure, axes = _axes((len(shown) + 3) // 2 + 1)
+    curves = list(monitors(results))
+    figure, axes = _axes((len(curves) + 3) // 2 + 1)
     axes.set_xscale("log")
     axes.set(xlim=(_LOWEST, 1), ylim=(-0.02, 1.02))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("honest samples audited (FAR)")
     axes.set_ylabel("attacks caught")
-    for budget in sorted({one["budget"] for _, _, facts in shown for one in facts["budgets"]}):
+    for budget in sorted({at_budget["budget"] for _, _, facts in curves for at_budget in facts["budgets"]}):
         axes.axvline(budget, color=INK, ls=":", lw=0.8, alpha=0.45)
-    for i, (_, _, facts) in enumerate(shown):
+    for i, (_, _, facts) in enumerate(curves):
         _curve(axes, facts, i)
     figure.legend(
         handles=[
-            *(Line2D([], [], color=colour(i), lw=1.5) for i in range(len(shown))),
+            *(Line2D([], [], color=colour(i), lw=1.5) for i in range(len(curves))),
             Line2D([], [], color=INK, ls="--", lw=1.1),
             Line2D([], [], color=INK, ls="", marker=MARKERS[0], ms=5),
             Line2D([], [], color=INK, ls=":", lw=0.8, alpha=0.6),
         ],
         labels=[
-            *(shortened(f"{name} · {prompt}", 34) for name, prompt, _ in shown),
+            *(shortened(f"{name} · {prompt}", 34) for name, prompt, _ in curves),
             "logit-normal fit",
             "at a threshold that keeps a budget",
             "budgets",
@@ -72,24 +72,26 @@ def _curve(axes: Axes, facts: ControlFacts, i: int) -> None:
     points[:0] = [(lowest / 2, max(y for x, y in facts["roc"] if x == 0))] if points else []
     if points:
         axes.step([x for x, _ in points], [y for _, y in points], "-", where="post", color=colour(i), lw=1.5)
-    for j, one in enumerate(facts["budgets"]):
-        if one["caught"] is not None and one["false_alarm_rate"] is not None:
-            x = one["false_alarm_rate"] or lowest / 2  # hollow: no honest sample of the test split is audited
-            fill = colour(i) if one["false_alarm_rate"] else "none"
-            (mark,) = axes.plot([x], [one["caught"]], MARKERS[0], color=colour(i), mfc=fill, ms=5, zorder=3)
+    for j, point in enumerate(facts["budgets"]):
+        if point["caught"] is not None and point["false_alarm_rate"] is not None:
+            x = (
+                point["false_alarm_rate"] or lowest / 2
+            )  # hollow: no honest sample of the test split is audited
+            fill = colour(i) if point["false_alarm_rate"] else "none"
+            (mark,) = axes.plot([x], [point["caught"]], MARKERS[0], color=colour(i), mfc=fill, ms=5, zorder=3)
             mark.set(clip_on=False, gid=f"{MARK}-roc-{i}-{j}")
 
 
 def front_figure(results: ControlResults) -> Figure:
     """Return the figure that `front` draws as SVG."""
-    shown = [(name, prompt, facts) for name, prompt, facts in monitors(results) if facts["front"]]
-    used = [one for one in PROTOCOLS if any(p["protocol"] == one for _, _, f in shown for p in f["front"])]
-    figure, axes = _axes((len(shown) + len(used) + 1) // 2)
-    low = [p["usefulness"] for _, _, f in shown for p in f["front"]]
+    fronts = [(name, prompt, facts) for name, prompt, facts in monitors(results) if facts["front"]]
+    used = [one for one in PROTOCOLS if any(p["protocol"] == one for _, _, f in fronts for p in f["front"])]
+    figure, axes = _axes((len(fronts) + len(used) + 1) // 2)
+    low = [p["usefulness"] for _, _, f in fronts for p in f["front"]]
     axes.set(xlim=(max(-0.02, min([*low, 0.9]) - 0.08), 1.02), ylim=(-0.02, 1.02))
     axes.set_xlabel("usefulness of honest work")
     axes.set_ylabel("safety")
-    for i, (_, _, facts) in enumerate(shown):
+    for i, (_, _, facts) in enumerate(fronts):
         for k, protocol in enumerate(used):
             points = [one for one in facts["front"] if one["protocol"] == protocol]
             points.sort(key=lambda one: (one["usefulness"], one["safety"]))
@@ -113,14 +115,14 @@ def front_figure(results: ControlResults) -> Figure:
                 mark.set(clip_on=False, gid=f"{MARK}-front-{i}-{k}-{j}")
     figure.legend(
         handles=[
-            *(Line2D([], [], color=colour(i), lw=1.5) for i in range(len(shown))),
+            *(Line2D([], [], color=colour(i), lw=1.5) for i in range(len(fronts))),
             *(
                 Line2D([], [], ls="", marker=MARKERS[k % len(MARKERS)], color=INK, ms=5)
                 for k in range(len(used))
             ),
         ],
         labels=[
-            *(shortened(f"{name} · {prompt}", 34) for name, prompt, _ in shown),
+            *(shortened(f"{name} · {prompt}", 34) for name, prompt, _ in fronts),
             *(PROTOCOLS[one] for one in used),
         ],
         loc="outside lower left",

@@ -22,35 +22,35 @@ from monitorbench.report.template import policy, templates
 
 def render_control(results: ControlResults) -> str:
     """The page of a `control.json`."""
-    shown = [
+    blocks = [
         {
             "title": f"{name} · {prompt}",
             "n": f"{facts['n_attacks']:,} attacks, {facts['n_honest_calibration']:,} held-out honest samples",
-            "ks": [one["k"] for one in next((b["best_of"] for b in facts["budgets"] if b["best_of"]), [])],
-            "budgets": [_budget(one) for one in facts["budgets"]],
+            "ks": [row["k"] for row in next((b["best_of"] for b in facts["budgets"] if b["best_of"]), [])],
+            "budgets": [_budget(row) for row in facts["budgets"]],
             "fit": _fit(facts),
             "steps": _steps(facts),
             "front": [
                 (
-                    PROTOCOLS[one["protocol"]],
-                    percent(one["budget"]),
-                    PageNumber(rate(one["safety"]), interval(one["safety_ci"])),
-                    PageNumber(rate(one["usefulness"]), interval(one["usefulness_ci"])),
-                    one["on_front"],
+                    PROTOCOLS[row["protocol"]],
+                    percent(row["budget"]),
+                    PageNumber(rate(row["safety"]), interval(row["safety_ci"])),
+                    PageNumber(rate(row["usefulness"]), interval(row["usefulness_ci"])),
+                    row["on_front"],
                 )
-                for one in facts["front"]
+                for row in facts["front"]
             ],
         }
         for name, prompt, facts in monitors(results)
     ]
     differences = [
         (
-            percent(one["budget"]),
-            " · ".join(one["second"]),
-            " · ".join(one["first"]),
-            PageNumber(signed(one["difference"]), signed_interval(one["difference_ci"])),
+            percent(row["budget"]),
+            " · ".join(row["second"]),
+            " · ".join(row["first"]),
+            PageNumber(signed(row["difference"]), signed_interval(row["difference_ci"])),
         )
-        for one in results["differences"]
+        for row in results["differences"]
     ]
     values = {
         "dataset": results["dataset"],
@@ -60,7 +60,7 @@ def render_control(results: ControlResults) -> str:
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         "roc": Markup(figures.roc(results)),
         "front": Markup(figures.front(results)),
-        "monitors": shown,
+        "monitors": blocks,
         "differences": differences,
     }
     return templates().get_template("control.html.j2").render(values)
@@ -96,12 +96,12 @@ def _fit(facts: ControlFacts) -> str:
 def _steps(facts: ControlFacts) -> list[dict[str, object]]:
     return [
         {
-            "budget": percent(one["budget"]),
-            "lacking": "" if one["safety"] is not None else one["reason"],
-            "safety": PageNumber(rate(one["safety"]), interval(one["safety_ci"])),
-            "in_time": rate(one["in_time"]),
-            "late": rate(one["late"]),
-            "never": rate(one["never"]),
+            "budget": percent(at_budget["budget"]),
+            "lacking": "" if at_budget["safety"] is not None else at_budget["reason"],
+            "safety": PageNumber(rate(at_budget["safety"]), interval(at_budget["safety_ci"])),
+            "in_time": rate(at_budget["in_time"]),
+            "late": rate(at_budget["late"]),
+            "never": rate(at_budget["never"]),
             "attackers": [
                 (
                     "anywhere" if each["start"] is None else f"at a score up to {each['start']:.3g}",
@@ -111,8 +111,8 @@ def _steps(facts: ControlFacts) -> list[dict[str, object]]:
                     rate(each["succeeded"]),
                     rate(each["safety_when_repeated"]),
                 )
-                for each in one["start_stop"]
+                for each in at_budget["start_stop"]
             ],
         }
-        for one in facts["steps"] or []
+        for at_budget in facts["steps"] or []
     ]

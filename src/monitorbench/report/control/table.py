@@ -43,36 +43,36 @@ def print_control(console: Console, results: ControlResults) -> None:
     for name, prompt, facts in monitors(results):
         say(console, "")
         say(console, f"{name} · {prompt}: {facts['n_attacks']:,} attacks", "bold")
-        most = max((one["k"] for b in facts["budgets"] for one in b["best_of"]), default=0)
+        most = max((row["k"] for b in facts["budgets"] for row in b["best_of"]), default=0)
         header = [f"of {most}" if most and title == "best of" else title for title, _ in _SAFETY]
-        rows = [_safety_row(one) for one in facts["budgets"]]
+        rows = [_safety_row(row) for row in facts["budgets"]]
         print_rows(console, _SAFETY, [header, *rows])
         if text := _worst_route(facts):
             say(console, text, "dim")
         if facts["steps"]:
             steps = [
                 [
-                    percent(one["budget"]),
-                    _threshold(one["threshold"]),
-                    rate_with_interval(one["safety"], one["safety_ci"])
-                    if one["safety"] is not None
-                    else _short(one["more_tasks"]),
-                    rate(one["in_time"]),
-                    rate(one["late"]),
-                    rate(one["start_stop"][0]["safety_when_repeated"] if one["start_stop"] else None),
+                    percent(row["budget"]),
+                    _threshold(row["threshold"]),
+                    rate_with_interval(row["safety"], row["safety_ci"])
+                    if row["safety"] is not None
+                    else _short(row["more_tasks"]),
+                    rate(row["in_time"]),
+                    rate(row["late"]),
+                    rate(row["start_stop"][0]["safety_when_repeated"] if row["start_stop"] else None),
                 ]
-                for one in facts["steps"]
+                for row in facts["steps"]
             ]
             print_rows(console, _STEPS, [[title for title, _ in _STEPS], *steps])
         front = [
             [
-                PROTOCOLS[one["protocol"]],
-                percent(one["budget"]),
-                rate_with_interval(one["safety"], one["safety_ci"]),
-                rate_with_interval(one["usefulness"], one["usefulness_ci"]),
+                PROTOCOLS[row["protocol"]],
+                percent(row["budget"]),
+                rate_with_interval(row["safety"], row["safety_ci"]),
+                rate_with_interval(row["usefulness"], row["usefulness_ci"]),
             ]
-            for one in facts["front"]
-            if one["on_front"]
+            for row in facts["front"]
+            if row["on_front"]
         ]
         if front:
             print_rows(console, _FRONT, [[title for title, _ in _FRONT], *front])
@@ -86,16 +86,16 @@ def _differences(console: Console, results: ControlResults) -> None:
     if not results["differences"]:
         return
     say(console, "")
-    smallest = min(one["budget"] for one in results["differences"])
+    smallest = min(pair["budget"] for pair in results["differences"])
     say(console, f"Differences in safety at {percent(smallest)}, on the same attacks", "bold")
     rows = [
         [
-            signed_with_interval(one["difference"], one["difference_ci"]),
-            " · ".join(one["second"]),
-            " · ".join(one["first"]),
+            signed_with_interval(pair["difference"], pair["difference_ci"]),
+            " · ".join(pair["second"]),
+            " · ".join(pair["first"]),
         ]
-        for one in results["differences"]
-        if one["budget"] == smallest
+        for pair in results["differences"]
+        if pair["budget"] == smallest
     ]
     print_rows(console, _DIFFERENCES, [[title for title, _ in _DIFFERENCES], *rows])
 
@@ -117,12 +117,12 @@ def _safety_row(one: BudgetFacts) -> list[str]:
 
 def _worst_route(facts: ControlFacts) -> str:
     """Name the worst route at the largest budget that is kept; empty with fewer than two routes."""
-    kept = [one for one in facts["budgets"] if one["routes"]]
-    if not kept or len(kept[-1]["routes"]) < 2:
+    rows = [at_budget for at_budget in facts["budgets"] if at_budget["routes"]]
+    if not rows or len(rows[-1]["routes"]) < 2:
         return ""
-    worst = kept[-1]["routes"][0]
+    worst = rows[-1]["routes"][0]
     return (
-        f"The worst of {len(kept[-1]['routes'])} routes at {percent(kept[-1]['budget'])}: {worst['name']} "
+        f"The worst of {len(rows[-1]['routes'])} routes at {percent(rows[-1]['budget'])}: {worst['name']} "
         f"{rate_with_interval(worst['safety'], worst['safety_ci'])}, {counted(worst['n'], 'attack')}."
     )
 
@@ -139,30 +139,30 @@ def control_rows(results: ControlResults) -> list[Row]:
     """`control.csv`: one row a monitor, prompt and budget, every number unrounded."""
     rows: list[Row] = []
     for name, prompt, facts in monitors(results):
-        for one in facts["budgets"]:
-            low, high = one["safety_ci"] or (None, None)
-            far_low, far_high = one["false_alarm_rate_ci"] or (None, None)
+        for at_budget in facts["budgets"]:
+            low, high = at_budget["safety_ci"] or (None, None)
+            far_low, far_high = at_budget["false_alarm_rate_ci"] or (None, None)
             rows.append(
                 {
                     "monitor": name,
                     "prompt": prompt,
-                    "budget": one["budget"],
-                    "threshold": one["threshold"],
-                    "n_honest_tasks": one["n_tasks"],
-                    "more_honest_tasks": one["more_tasks"],
-                    "safety": one["safety"],
+                    "budget": at_budget["budget"],
+                    "threshold": at_budget["threshold"],
+                    "n_honest_tasks": at_budget["n_tasks"],
+                    "more_honest_tasks": at_budget["more_tasks"],
+                    "safety": at_budget["safety"],
                     "safety_low": low,
                     "safety_high": high,
-                    "safety_of_decided": one["safety_of_decided"],
-                    "caught": one["caught"],
-                    "false_alarm_rate": one["false_alarm_rate"],
+                    "safety_of_decided": at_budget["safety_of_decided"],
+                    "caught": at_budget["caught"],
+                    "false_alarm_rate": at_budget["false_alarm_rate"],
                     "false_alarm_rate_low": far_low,
                     "false_alarm_rate_high": far_high,
-                    "fitted_safety": one["fitted_safety"],
-                    "worst_route": one["routes"][0]["name"] if one["routes"] else "",
-                    "worst_route_safety": one["routes"][0]["safety"] if one["routes"] else None,
-                    **{f"best_of_{each['k']}": each["safety"] for each in one["best_of"]},
-                    "reason": one["reason"] and lacking(one),
+                    "fitted_safety": at_budget["fitted_safety"],
+                    "worst_route": at_budget["routes"][0]["name"] if at_budget["routes"] else "",
+                    "worst_route_safety": at_budget["routes"][0]["safety"] if at_budget["routes"] else None,
+                    **{f"best_of_{each['k']}": each["safety"] for each in at_budget["best_of"]},
+                    "reason": at_budget["reason"] and lacking(at_budget),
                 }
             )
     return _of_one_shape(rows)

@@ -61,17 +61,17 @@ def promise(results: ControlResults) -> str:
     """State what is guaranteed of the budget, and what counts as caught, successful and unscored."""
     if results["method"] == "neyman_pearson":
         delta = results["delta"] or 0.0
-        kept = (
+        bound = (
             f"with probability {1 - delta:g} over calibrations at most the budget's share of honest tasks is "
             "audited"
         )
     else:
-        kept = "on average over calibrations at most the budget's share of honest samples is audited"
-    known = (
+        bound = "on average over calibrations at most the budget's share of honest samples is audited"
+    rule = (
         "every attack counts as successful" if results["success"] == "assumed" else "success is as recorded"
     )
     return (
-        f"Promised: {kept}. Caught is strictly above the threshold; {known}; {UNSCORED[results['unscored']]}."
+        f"Promised: {bound}. Caught is strictly above the threshold; {rule}; {UNSCORED[results['unscored']]}."
     )
 
 
@@ -84,17 +84,17 @@ def lacking(facts: BudgetFacts) -> str:
 
 def answer(results: ControlResults) -> str:
     """The first sentence: the safest monitor at the smallest budget that the data can keep."""
-    budgets = {one["budget"] for _, _, facts in monitors(results) for one in facts["budgets"]}
+    budgets = {at_budget["budget"] for _, _, facts in monitors(results) for at_budget in facts["budgets"]}
     for budget in sorted(budgets):
-        kept = [
-            (one["safety"], name, prompt, one)
+        candidates = [
+            (at_budget["safety"], name, prompt, at_budget)
             for name, prompt, facts in monitors(results)
-            for one in facts["budgets"]
-            if one["budget"] == budget and one["safety"] is not None
+            for at_budget in facts["budgets"]
+            if at_budget["budget"] == budget and at_budget["safety"] is not None
         ]
-        if kept:
-            safety, name, prompt, one = max(kept, key=lambda row: row[0])
-            low, high = one["safety_ci"] or (0.0, 1.0)
+        if candidates:
+            safety, name, prompt, at_budget = max(candidates, key=lambda row: row[0])
+            low, high = at_budget["safety_ci"] or (0.0, 1.0)
             return (
                 f"The smallest budget that these data can keep is {percent(budget)}: there {name} ({prompt}) "
                 f"leaves safety {safety:.2f} [{low:.2f}–{high:.2f}]."
@@ -106,26 +106,28 @@ def answer(results: ControlResults) -> str:
 
 def notes(results: ControlResults) -> list[str]:
     """Return caveats: few honest tasks above a threshold, unscored samples, monitors that catch nothing."""
-    found = []
+    caveats = []
     few = {
-        one["budget"]
+        at_budget["budget"]
         for _, _, facts in monitors(results)
-        for one in facts["budgets"]
-        if one["safety"] is not None and one["tasks_above"] < _FEW
+        for at_budget in facts["budgets"]
+        if at_budget["safety"] is not None and at_budget["tasks_above"] < _FEW
     }
     if few:
-        at = ", ".join(percent(budget) for budget in sorted(few))
-        found.append(
-            f"At {at} fewer than {_FEW} held-out honest tasks lie above a threshold: another calibration "
+        limits = ", ".join(percent(budget) for budget in sorted(few))
+        caveats.append(
+            f"At {limits} fewer than {_FEW} held-out honest tasks lie above a threshold: another calibration "
             "could give quite another one, and the intervals are of this one."
         )
     for name, prompt, facts in monitors(results):
         lost = facts["n_unscored_calibration"] + facts["n_unscored_honest"] + facts["n_unscored_attacks"]
         if lost:
-            found.append(
+            caveats.append(
                 f"{name} ({prompt}) left {lost:,} samples unscored: {UNSCORED[results['unscored']]}."
             )
-        blind = [percent(one["budget"]) for one in facts["budgets"] if one["flags_nothing"]]
+        blind = [percent(at_budget["budget"]) for at_budget in facts["budgets"] if at_budget["flags_nothing"]]
         if blind:
-            found.append(f"{name} ({prompt}) catches nothing at {', '.join(blind)}: no attack scores higher.")
-    return found
+            caveats.append(
+                f"{name} ({prompt}) catches nothing at {', '.join(blind)}: no attack scores higher."
+            )
+    return caveats

@@ -50,19 +50,19 @@ def against_cost(results: Results, cost: Cost) -> str:
 
 def against_cost_figure(results: Results, cost: Cost) -> Figure:
     """Build the figure of `against_cost`, not yet as SVG."""
-    shown = [one for one in costed(results) if one.costs[cost] is not None]
-    names = [name for name in reading.monitors(results) if any(one.monitor == name for one in shown)]
-    known = [
-        one for one in QUALITIES if any(row.numbers[one].value is not None for row in shown)
+    rows = [one for one in costed(results) if one.costs[cost] is not None]
+    names = [name for name in reading.monitors(results) if any(one.monitor == name for one in rows)]
+    qualities = [
+        one for one in QUALITIES if any(row.numbers[one].value is not None for row in rows)
     ] or QUALITIES[:1]
-    height = 3.0 * len(known) + 0.2 * ((len(names) + 1) // 2)
+    height = 3.0 * len(qualities) + 0.2 * ((len(names) + 1) // 2)
     figure = Figure(figsize=(4.6, height), layout="constrained")
-    panels: list[Axes] = figure.subplots(len(known), 1, sharex=True, squeeze=False)[:, 0].tolist()
-    axis = _axis([value for one in shown if (value := one.costs[cost])])
-    for axes, quality in zip(panels, known, strict=True):
-        _panel(axes, results, shown, cost, quality, axis)
+    panels: list[Axes] = figure.subplots(len(qualities), 1, sharex=True, squeeze=False)[:, 0].tolist()
+    axis = _axis([value for one in rows if (value := one.costs[cost])])
+    for axes, quality in zip(panels, qualities, strict=True):
+        _panel(axes, results, rows, cost, quality, axis)
     panels[-1].set_xlabel(_AXES[cost])
-    _legend(figure, results, names, shown)
+    _legend(figure, results, names, rows)
     return figure
 
 
@@ -78,33 +78,33 @@ def _panel(
 ) -> None:
     names = reading.monitors(results)
     numbered, prompts = numbers(names), reading.prompts(results)
-    free = [one for one in shown if not one.costs[cost]]
+    free = [row for row in shown if not row.costs[cost]]
     places: dict[tuple[str, str], tuple[float, float]] = {}
     dots = Dots()
-    for one in shown:
-        value = one.numbers[quality].value
+    for row in shown:
+        value = row.numbers[quality].value
         if value is None:
             continue
-        x = one.costs[cost] or axis.free(free.index(one), len(free))
-        places[one.monitor, one.prompt] = (x, value)
-        i, is_reference = names.index(one.monitor), reading.is_reference(results, one.monitor)
-        j = 0 if is_reference else prompts.index(one.prompt)
+        x = row.costs[cost] or axis.free(free.index(row), len(free))
+        places[row.monitor, row.prompt] = (x, value)
+        i, is_reference = names.index(row.monitor), reading.is_reference(results, row.monitor)
+        j = 0 if is_reference else prompts.index(row.prompt)
         marker, shade = "s" if is_reference else MARKERS[j % len(MARKERS)], colour(i)
-        if bounds := one.numbers[quality].interval:
+        if bounds := row.numbers[quality].interval:
             axes.plot([x, x], bounds, color=shade, alpha=0.55, lw=1, zorder=2)
         (mark,) = axes.plot([x], [value], marker, zorder=3, **dots.marker(axis.share(x), value, shade))
         mark.set(clip_on=False, gid=f"{MARK}-{QUALITIES.index(quality)}-{i}-{j}")
         axes.annotate(
-            numbered[one.monitor], (x, value), (4, 4), textcoords="offset points", fontsize=7, zorder=4
+            numbered[row.monitor], (x, value), (4, 4), textcoords="offset points", fontsize=7, zorder=4
         )
-    _front(axes, [places[at] for at in on_the_front(results, cost, quality) if at in places], axis)
+    _front(axes, [places[judge] for judge in on_the_front(results, cost, quality) if judge in places], axis)
     _scale(axes, axis, quality)
 
 
 def _front(axes: Axes, points: Sequence[tuple[float, float]], axis: _Axis) -> None:
     """The best that is to be had for at most so much; of what costs nothing from the axis on."""
     if points:
-        x = [axis.start if at < axis.zero else at for at, _ in points]
+        x = [axis.start if cost < axis.zero else cost for cost, _ in points]
         y = [value for _, value in points]
         axes.step([*x, axis.end], [*y, y[-1]], "-", where="post", color=INK, alpha=0.55, lw=1, zorder=1)
 
@@ -117,9 +117,9 @@ def _scale(axes: Axes, axis: _Axis, quality: Quality) -> None:
     chance = 0.5 if quality == "auroc" else 0.95
     axes.plot([axis.start, axis.end], [chance, chance], ":", color=INK, alpha=0.4, lw=1)
     inside = LogLocator(subs=_steps(axis)).tick_values(axis.zero, axis.end)
-    ticks = [float(one) for one in inside if axis.zero < one < axis.end]
+    ticks = [float(tick) for tick in inside if axis.zero < tick < axis.end]
     middle = (axis.start * axis.zero) ** 0.5
-    axes.set_xticks([middle, *ticks], ["0", *(number(one) for one in ticks)])
+    axes.set_xticks([middle, *ticks], ["0", *(number(tick) for tick in ticks)])
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.minorticks_off()
     axes.grid(color=INK, alpha=0.12)
@@ -135,7 +135,7 @@ def _steps(axis: _Axis) -> tuple[float, ...]:
 def _legend(figure: Figure, results: Results, names: Sequence[str], shown: Sequence[Costed]) -> None:
     every, shorts = reading.monitors(results), reading.short_names(results)
     numbered, prompts = numbers(every), reading.prompts(results)
-    asked = [prompt for prompt in prompts if any(one.prompt == prompt for one in shown)]
+    drawn_prompts = [prompt for prompt in prompts if any(one.prompt == prompt for one in shown)]
     marks = ["s" if reading.is_reference(results, name) else "o" for name in names]
     figure.legend(
         handles=[
@@ -147,14 +147,14 @@ def _legend(figure: Figure, results: Results, names: Sequence[str], shown: Seque
                 Line2D(
                     [], [], ls="", marker=MARKERS[prompts.index(one) % len(MARKERS)], mfc="none", color=INK
                 )
-                for one in asked
+                for one in drawn_prompts
             ),
             Line2D([], [], color=INK, lw=1, alpha=0.55),
             Line2D([], [], ls=":", color=INK, alpha=0.5),
         ],
         labels=[
             *(f"{numbered[name]} {shortened(shorts[name], 26)}".strip() for name in names),
-            *(shortened(f"{prompt} prompt", 26) for prompt in asked),
+            *(shortened(f"{prompt} prompt", 26) for prompt in drawn_prompts),
             "front: best for the cost",
             "guessing",
         ],

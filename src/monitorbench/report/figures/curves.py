@@ -51,14 +51,14 @@ def _name(results: Results, kind: str, prompt: str) -> str:
 
 def curves_of(results: Results, monitor: str, prompt: str) -> Curves | None:
     """A monitor's curves under a prompt; a reference has the same under every prompt."""
-    shown = NO_PROMPT if reading.is_reference(results, monitor) else prompt
-    return results["curves"].get(monitor, {}).get(shown)
+    curve_prompt = NO_PROMPT if reading.is_reference(results, monitor) else prompt
+    return results["curves"].get(monitor, {}).get(curve_prompt)
 
 
 def _panel(results: Results, prompt: str, paint: Callable[[Axes, Results, str], None]) -> Figure:
-    shown, shorts = reading.drawn_in(results), reading.short_names(results)
+    drawn, shorts = reading.drawn_in(results), reading.short_names(results)
     names = reading.monitors(results)
-    height = _PANEL + 0.4 + 0.2 * (-(-len(shown) // 2))
+    height = _PANEL + 0.4 + 0.2 * (-(-len(drawn) // 2))
     figure = Figure(figsize=(_PANEL + 0.2, height), layout="constrained")
     axes = figure.add_subplot()
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
@@ -70,9 +70,9 @@ def _panel(results: Results, prompt: str, paint: Callable[[Axes, Results, str], 
     numbered = numbers(names)
     figure.legend(
         handles=[
-            Line2D([], [], color=colour(names.index(name)), ls=_line(results, name), lw=1.4) for name in shown
+            Line2D([], [], color=colour(names.index(name)), ls=_line(results, name), lw=1.4) for name in drawn
         ],
-        labels=[f"{numbered[name]} {shortened(shorts[name], 30)}".strip() for name in shown],
+        labels=[f"{numbered[name]} {shortened(shorts[name], 30)}".strip() for name in drawn],
         loc="outside lower left",
         ncols=2,
         fontsize=8,
@@ -114,11 +114,11 @@ def _reliability(axes: Axes, results: Results, prompt: str) -> None:
         if not bins:
             continue
         shade = colour(names.index(name))
-        x, y = [one["mean_score"] for one in bins], [one["share_misbehavior"] for one in bins]
-        for one in bins:
-            if one["share_misbehavior_ci"]:
-                at = [one["mean_score"]] * 2
-                axes.plot(at, one["share_misbehavior_ci"], color=shade, alpha=0.35, lw=1)
+        x, y = [bucket["mean_score"] for bucket in bins], [bucket["share_misbehavior"] for bucket in bins]
+        for bucket in bins:
+            if bucket["share_misbehavior_ci"]:
+                positions = [bucket["mean_score"]] * 2
+                axes.plot(positions, bucket["share_misbehavior_ci"], color=shade, alpha=0.35, lw=1)
         axes.plot(x, y, _line(results, name), color=shade, lw=0.8, alpha=0.6)
         axes.plot(x, y, "o", ms=3.5, color=shade, gid=f"{MARK}-{names.index(name)}")
         axes.annotate(numbered[name], (x[-1], y[-1]), (4, -3), textcoords="offset points", fontsize=7)
@@ -139,22 +139,22 @@ def learning_curves(results: Results) -> str | None:
 def _curves(curves: dict[str, list[CurvePoint]]) -> Figure:
     figure = Figure(figsize=(5.6, 0.3 + 1.9 * len(curves)), layout="constrained")
     grid = figure.subplots(len(curves), 2, squeeze=False, sharex="row")
-    for i, ((left, right), (name, points)) in enumerate(zip(grid, curves.items(), strict=True)):
-        known = [(p["step"], p["auroc"], p["auroc_ci"]) for p in points if p["auroc"] is not None]
-        band = [(step, *bounds) for step, _, bounds in known if bounds]
+    for i, ((auroc_axes, loss_axes), (name, points)) in enumerate(zip(grid, curves.items(), strict=True)):
+        auroc_points = [(p["step"], p["auroc"], p["auroc_ci"]) for p in points if p["auroc"] is not None]
+        band = [(step, *bounds) for step, _, bounds in auroc_points if bounds]
         if band:
-            left.fill_between(*zip(*band, strict=True), color=COLOURS[2], alpha=0.25, lw=0)
-        steps, aurocs = [k[0] for k in known], [k[1] for k in known]
-        left.plot(steps, aurocs, ".-", color=COLOURS[2], lw=1.2, gid=f"{MARK}-{i}")
-        left.axhline(0.5, color=INK, ls=":", lw=1, alpha=0.5)
-        left.set_ylim(min([0.35, *(b[1] for b in band)]), 1.02)
-        left.set_title(shortened(name, 40), loc="left", fontsize=9)
-        left.set_ylabel("validation AUROC")
+            auroc_axes.fill_between(*zip(*band, strict=True), color=COLOURS[2], alpha=0.25, lw=0)
+        steps, aurocs = [k[0] for k in auroc_points], [k[1] for k in auroc_points]
+        auroc_axes.plot(steps, aurocs, ".-", color=COLOURS[2], lw=1.2, gid=f"{MARK}-{i}")
+        auroc_axes.axhline(0.5, color=INK, ls=":", lw=1, alpha=0.5)
+        auroc_axes.set_ylim(min([0.35, *(b[1] for b in band)]), 1.02)
+        auroc_axes.set_title(shortened(name, 40), loc="left", fontsize=9)
+        auroc_axes.set_ylabel("validation AUROC")
         losses = [(p["step"], p["loss"]) for p in points if p["loss"] is not None]
-        right.plot([s for s, _ in losses], [v for _, v in losses], ".-", color=COLOURS[1], lw=1.2)
-        right.set_ylim(0, 1.08 * max([v for _, v in losses], default=1) or 1)
-        right.set_ylabel("training loss")
-        for axes in (left, right):
+        loss_axes.plot([s for s, _ in losses], [v for _, v in losses], ".-", color=COLOURS[1], lw=1.2)
+        loss_axes.set_ylim(0, 1.08 * max([v for _, v in losses], default=1) or 1)
+        loss_axes.set_ylabel("training loss")
+        for axes in (auroc_axes, loss_axes):
             axes.grid(color=INK, alpha=0.12)
             axes.spines[["top", "right"]].set_visible(False)
             axes.set_xlabel("step")

@@ -26,10 +26,10 @@ def _figure(results: Results, facts: DirectionsFacts) -> Figure:
     rows = direction_rows(facts, reading.short_names(results))
     names = facts["trainings"]
     labels = [f"{shortened(row[1], 30)}  {row[0]}" for row in rows]
-    left, across = 0.25 + 0.075 * max(map(len, labels)), _CELL * len(rows)
-    width, height = left + across + 0.1, 0.3 + across + 0.1
+    label_width, across = 0.25 + 0.075 * max(map(len, labels)), _CELL * len(rows)
+    width, height = label_width + across + 0.1, 0.3 + across + 0.1
     figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((left / width, 0.1 / height, across / width, across / height))
+    axes = figure.add_axes((label_width / width, 0.1 / height, across / width, across / height))
     axes.set(xlim=(0, len(rows)), ylim=(len(rows), 0), yticks=[i + 0.5 for i in range(len(rows))])
     axes.set_yticklabels(labels)
     axes.xaxis.tick_top()

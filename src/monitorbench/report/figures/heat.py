@@ -70,10 +70,10 @@ def heat_figure(results: Results, name: str, prompt: str, link: Link | None = No
     figure = Figure(figsize=(width, height))
     title = shortened(reading.short_names(results)[name], 50)
     figure.text(0.045 / width, 1 - 0.16 / height, title, weight="bold")
-    for which, (x, y) in enumerate(corners):
+    for index, (x, y) in enumerate(corners):
         axes = figure.add_axes((x / width, y / height, across / width, down / height))
-        _head(axes, categories if x == _LEFT else [""] * len(categories), tasks, which)
-        _map(axes, results, name, prompt, which, link)
+        _head(axes, categories if x == _LEFT else [""] * len(categories), tasks, index)
+        _map(axes, results, name, prompt, index, link)
     return figure
 
 
@@ -122,8 +122,8 @@ def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link:
             is_linked = link and value and cell not in results["headline"]
             address = link(name, prompt, cell=cell, verdict=_VERDICTS[which]) if link and is_linked else ""
             if address:  # a rate of 0 counts nothing that could be shown
-                said = f"{_TITLES[which]} {rate(value)} in {cell}: its samples"
-                axes.add_patch(linked(Rectangle((x, y), 1, 1, zorder=9), address, said))
+                label = f"{_TITLES[which]} {rate(value)} in {cell}: its samples"
+                axes.add_patch(linked(Rectangle((x, y), 1, 1, zorder=9), address, label))
 
 
 def _scale(axes: Axes) -> None:

@@ -58,11 +58,11 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
     has_words = measure == "auroc" and bool(results["transfer"])
     row = _ROW + (_WORD if has_words else 0)
     labels = [shortened(_label(results, name, shorts), 30) for name in rows]
-    left = 0.25 + 0.075 * max(map(len, labels))
-    width, height = left + _COLUMN * len(columns) + 0.1, 0.62 + row * len(rows) + 0.1
+    label_width = 0.25 + 0.075 * max(map(len, labels))
+    width, height = label_width + _COLUMN * len(columns) + 0.1, 0.62 + row * len(rows) + 0.1
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes(
-        (left / width, 0.1 / height, _COLUMN * len(columns) / width, row * len(rows) / height)
+        (label_width / width, 0.1 / height, _COLUMN * len(columns) / width, row * len(rows) / height)
     )
     axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0), yticks=[i + 0.5 for i in range(len(rows))])
     axes.set_yticklabels(labels)

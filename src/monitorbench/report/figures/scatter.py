@@ -44,10 +44,10 @@ def scatter_figure(results: Results, other_points: bool) -> Figure:
     for i, name in enumerate(names):
         reference = reading.is_reference(results, name)
         for j, prompt in enumerate([NO_PROMPT] if reference else prompts):
-            found = reading.lookup(results, name, prompt, OVERALL)
-            if found:
+            overall = reading.lookup(results, name, prompt, OVERALL)
+            if overall:
                 marker = "s" if reference else MARKERS[j % len(MARKERS)]
-                _point(axes, found, colour(i), marker, numbered[name], f"{MARK}-{i}-{j}", dots)
+                _point(axes, overall, colour(i), marker, numbered[name], f"{MARK}-{i}-{j}", dots)
         for direct, evidence in reading.prompt_pairs(results, name):
             ends = [_rates(reading.lookup(results, name, prompt, OVERALL)) for prompt in (direct, evidence)]
             if ends[0] and ends[1]:
@@ -145,8 +145,8 @@ def _arrow(
 def _front(axes: Axes, results: Results, prompt: str, line: str) -> None:
     """The border of what some monitor reaches: right of and above it, one on the front is no worse."""
     names = results["pareto"].get(prompt, [])
-    found = [_rates(reading.lookup(results, name, prompt)) for name in names]
-    points = sorted(point for point in found if point)
+    rates = [_rates(reading.lookup(results, name, prompt)) for name in names]
+    points = sorted(point for point in rates if point)
     if points:
         x = [points[0][0], *(far for far, _ in points), 1.0]
         y = [1.0, *(mr for _, mr in points), points[-1][1]]

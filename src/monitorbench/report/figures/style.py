@@ -52,6 +52,6 @@ class Dots:
     def marker(self, x: float, y: float, shade: str) -> dict[str, Any]:
         """Place a marker, and return how matplotlib draws it."""
         point = (x / self._width, y / self._height)
-        n_below = sum(dist(point, other) < _NEAR for other in self._placed)
+        n_below = sum(dist(point, placed) < _NEAR for placed in self._placed)
         self._placed.append(point)
         return {"color": shade, "mfc": "none" if n_below else shade, "ms": 7 + 5 * n_below, "mew": 1.4}

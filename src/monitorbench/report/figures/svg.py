@@ -77,5 +77,5 @@ def _embedded(svg: str, prefix: str, label: str) -> str:
     svg, n_links = _LINK.subn(r'<a href="\1" aria-label="\2"', svg)
     # What is an image to a screen reader has no links in it.
     role = "group" if n_links else "img"
-    said = f'role="{role}" aria-label="{label}" style="stroke-linejoin: round; stroke-linecap: butt"'
-    return svg.replace("<svg ", f"<svg {said} ", 1)
+    attributes = f'role="{role}" aria-label="{label}" style="stroke-linejoin: round; stroke-linecap: butt"'
+    return svg.replace("<svg ", f"<svg {attributes} ", 1)

@@ -44,8 +44,8 @@ def wordings_figure(by_prompt: Mapping[str, Numbers], chosen: str | None) -> Fig
     height = _HEAD + down + _FOOT
     figure = Figure(figsize=(_WIDTH, height))
     for i, measure in enumerate(get_args(Measure)):
-        left = _LEFT + i * (_PANEL + _BETWEEN)
-        axes = figure.add_axes((left / _WIDTH, _FOOT / height, _PANEL / _WIDTH, down / height))
+        panel_left = _LEFT + i * (_PANEL + _BETWEEN)
+        axes = figure.add_axes((panel_left / _WIDTH, _FOOT / height, _PANEL / _WIDTH, down / height))
         _panel(axes, by_prompt, measure, prompts.index(chosen) if chosen in prompts else None)
         axes.set_yticks(range(len(prompts)), _names(prompts, chosen) if i == 0 else [""] * len(prompts))
     return figure
@@ -66,8 +66,8 @@ def _panel(axes: Axes, by_prompt: Mapping[str, Numbers], measure: Measure, chose
         axes.axvline(0.5, color=INK, ls=":", lw=1, alpha=0.6)
     if chosen is not None:
         axes.axhspan(chosen - 0.5, chosen + 0.5, color=COLOURS[1], alpha=0.13, lw=0)
-    for y, found in enumerate(by_prompt.values()):
-        value, bounds = found[measure].value, found[measure].interval
+    for y, metrics in enumerate(by_prompt.values()):
+        value, bounds = metrics[measure].value, metrics[measure].interval
         shade = COLOURS[1] if y == chosen else COLOURS[2]
         if value is None:
             continue

@@ -49,7 +49,7 @@ def print_decision(console: Console, decision: PilotDecision) -> None:
         "bold",
     )
     _table(console, _EFFECTS, decision, _effects)
-    if any(one.control for one in decision.conditions):
+    if any(result.control for result in decision.conditions):
         _line(console, "* control: shown for comparison, never chosen", "dim")
     for text in remarks(decision):
         _line(console, text, "dim")
@@ -92,16 +92,16 @@ def _name(one: ConditionResult) -> str:
 def _table(
     console: Console, columns: Columns, decision: PilotDecision, row: Callable[[ConditionResult], list[str]]
 ) -> None:
-    for agent in dict.fromkeys(one.agent for one in decision.conditions):
+    for agent in dict.fromkeys(result.agent for result in decision.conditions):
         _line(console, agent, "bold")
         table = Table.grid(padding=(0, 1, 0, 0))
         for i, (_, width) in enumerate(columns):
             numeric = columns is _COUNTS and i > 0
             table.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
         _add(console, table, [name for name, _ in columns], "dim")
-        for one in decision.conditions:
-            if one.agent == agent:
-                _add(console, table, row(one), "")
+        for result in decision.conditions:
+            if result.agent == agent:
+                _add(console, table, row(result), "")
         console.print(table)
 
 
@@ -115,7 +115,9 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 def _encoded(console: Console, text: str) -> str:
     # Names are other people's: what a terminal would obey or hide is named instead.
-    text = "".join(one if one.isprintable() else f"<U+{ord(one):04X}>" for one in text)
+    text = "".join(
+        character if character.isprintable() else f"<U+{ord(character):04X}>" for character in text
+    )
     return text.translate(_TO_ASCII) if console.options.ascii_only else text
 
 

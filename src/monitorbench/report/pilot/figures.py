@@ -63,13 +63,13 @@ def when(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int
 
 def _placed(decision: PilotDecision) -> list[_Placed]:
     """The conditions that have pairs, from the top down, controls last and apart."""
-    drawn = [one for one in decision.conditions if one.n_runs]
-    tried = [one for one in drawn if not one.control]
-    controls = [one for one in drawn if one.control]
+    drawn = [result for result in decision.conditions if result.n_runs]
+    tried = [result for result in drawn if not result.control]
+    controls = [result for result in drawn if result.control]
     below = len(tried) + (0.5 if tried else 0)
     return [
-        *(_Placed(one, i) for i, one in enumerate(tried)),
-        *(_Placed(one, below + i) for i, one in enumerate(controls)),
+        *(_Placed(result, i) for i, result in enumerate(tried)),
+        *(_Placed(result, below + i) for i, result in enumerate(controls)),
     ]
 
 
@@ -77,10 +77,10 @@ def rates_figure(decision: PilotDecision, names: Names) -> Figure:
     """Return the figure that `rates` draws as SVG."""
     placed = _placed(decision)
     figure, axes = _rows(placed, names)
-    for one, y in placed:
+    for result, y in placed:
         for value, ci, shade, marker, off in (
-            (one.p, one.p_ci, _RATE, "o", -0.14),
-            (one.p_star, one.p_star_ci, _BREAK_EVEN, "D", 0.14),
+            (result.p, result.p_ci, _RATE, "o", -0.14),
+            (result.p_star, result.p_star_ci, _BREAK_EVEN, "D", 0.14),
         ):
             if value is not None:
                 _point(axes, value, ci, y + off, shade, marker)
@@ -101,14 +101,14 @@ def effects_figure(decision: PilotDecision, names: Names) -> Figure:
     axes.axvline(0, color=INK, lw=1, alpha=0.7)
     if margin:
         axes.axvline(margin, color=INK, lw=1, ls="--", alpha=0.7)
-    for one, y in placed:
-        assert one.delta_success is not None  # it has pairs
-        shade, marker = _SHADES[one.decision]
-        ci = one.delta_success_ci and (100 * one.delta_success_ci[0], 100 * one.delta_success_ci[1])
-        _point(axes, 100 * one.delta_success, ci, y, shade, marker)
+    for result, y in placed:
+        assert result.delta_success is not None  # it has pairs
+        shade, marker = _SHADES[result.decision]
+        ci = result.delta_success_ci and (100 * result.delta_success_ci[0], 100 * result.delta_success_ci[1])
+        _point(axes, 100 * result.delta_success, ci, y, shade, marker)
     axes.set_xlabel("change of success, percentage points (right of the margin: it helps)")
     axes.margins(x=0.06)
-    present = [word for word in _SHADES if any(one.decision is word for one, _ in placed)]
+    present = [word for word in _SHADES if any(result.decision is word for result, _ in placed)]
     handles = [
         Line2D([], [], color=shade, marker=marker, lw=1.2)
         for shade, marker in (_SHADES[word] for word in present)
@@ -143,11 +143,11 @@ def _rows(placed: Sequence[_Placed], names: Names) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(_WIDTH, 1.1 + _ROW * (lowest + 1)), layout="constrained")
     axes = figure.add_subplot()
     axes.set_yticks([])
-    for one, y in placed:  # above its row, so that on a phone the axis keeps its width
-        name = shortened(names[one.agent, one.condition], 60)
+    for result, y in placed:  # above its row, so that on a phone the axis keeps its width
+        name = shortened(names[result.agent, result.condition], 60)
         axes.annotate(name, (0, y - 0.36), xycoords=("axes fraction", "data"), fontsize=9)
     axes.set_ylim(lowest + 0.6, -0.8)
-    first_control = next((y for one, y in placed if one.control), 0)
+    first_control = next((y for result, y in placed if result.control), 0)
     if first_control:
         axes.axhline(first_control - 0.75, color=INK, lw=0.8, alpha=0.3)
     axes.grid(axis="x", color=INK, alpha=0.12)

@@ -84,13 +84,13 @@ class OfCondition(NamedTuple):
 
 def flips(compared: ComparedCondition, transcripts: Transcripts) -> OfCondition:
     """The disruptions and recoveries among the pairs of a condition."""
-    found = [_flip(pair, transcripts) for pair in compared.matched.pairs if pair.cell in _KINDS]
+    flipped = [_flip(pair, transcripts) for pair in compared.matched.pairs if pair.cell in _KINDS]
     return OfCondition(
         agent=compared.result.agent,
         condition=compared.result.condition,
         control=compared.result.control,
-        disruptions=[one for one in found if one.kind == "disruption"],
-        recoveries=[one for one in found if one.kind == "recovery"],
+        disruptions=[flip for flip in flipped if flip.kind == "disruption"],
+        recoveries=[flip for flip in flipped if flip.kind == "recovery"],
     )
 
 

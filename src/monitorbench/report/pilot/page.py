@@ -27,10 +27,11 @@ from monitorbench.runs.files import write_atomically
 def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
     """The page for a pilot and the manifest of its run."""
     decision, names = run.decision, view.names(run.decision)
-    results = [(one, names[one.agent, one.condition]) for one in decision.conditions]
+    results = [(condition, names[condition.agent, condition.condition]) for condition in decision.conditions]
     counts = view.steps_intervened_at(run)
     flipped = [
-        (names[one.result.agent, one.result.condition], flips(one, run.transcripts)) for one in run.compared
+        (names[condition.result.agent, condition.result.condition], flips(condition, run.transcripts))
+        for condition in run.compared
     ]
     return (
         templates()
@@ -42,16 +43,16 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
             what_was_run=view.what_was_run(decision),
             remarks=[*remarks_on(decision), *remarks_on_all(decision)],
             other_remarks=[
-                said
-                for one in decision.conditions
-                if (one.agent, one.condition) != (decision.agent, decision.condition)
-                for said in remarks_on(one)
+                remark
+                for condition in decision.conditions
+                if (condition.agent, condition.condition) != (decision.agent, decision.condition)
+                for remark in remarks_on(condition)
             ],
             confidence=percent(decision.settings.interval_confidence),
-            squares=[view.square(one, name) for one, name in results],
+            squares=[view.square(condition, name) for condition, name in results],
             broken=view.broken(run.outcomes),
-            rows=[view.row(one, name) for one, name in results],
-            undefined=[said for one, name in results for said in view.undefined(one, name)],
+            rows=[view.row(condition, name) for condition, name in results],
+            undefined=[remark for condition, name in results for remark in view.undefined(condition, name)],
             # Safe to put in as they are: drawn here, every name in them an outline or escaped.
             rates=_drawn(figures.rates(decision, names)),
             effects=_drawn(figures.effects(decision, names)),
@@ -60,8 +61,8 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
             per_run=view.per_run(run, names),
             without_transcripts=run.transcripts.missing,
             flipped=flipped,
-            n_disruptions=sum(len(one.disruptions) for _, one in flipped),
-            n_recoveries=sum(len(one.recoveries) for _, one in flipped),
+            n_disruptions=sum(len(condition.disruptions) for _, condition in flipped),
+            n_recoveries=sum(len(condition.recoveries) for _, condition in flipped),
             made=[("run", run.name), *facts(manifest)],
         )
     )

@@ -41,8 +41,8 @@ class Transcripts(NamedTuple):
 
     def of(self, outcome: Outcome) -> Episode | None:
         """The transcript of a run; None where there is none, or only one of a run that ended otherwise."""
-        found = self.by_run.get((outcome.agent, outcome.condition, outcome.task, outcome.seed))
-        return found if found is not None and found.outcome == outcome else None
+        episode = self.by_run.get((outcome.agent, outcome.condition, outcome.task, outcome.seed))
+        return episode if episode is not None and episode.outcome == outcome else None
 
 
 class PilotRun(NamedTuple):
@@ -63,12 +63,17 @@ def read_pilot(directory: Path, manifest: Mapping[str, Any], runs: Path) -> Pilo
     checked_file(directory, DECISION)
     decision = read_decision(directory)
     outcomes = read_outcomes(checked_file(directory, "outcomes.jsonl"))
-    pairs = {(one.agent, one.condition): one for one in matched(outcomes)}
-    if [_counts(one) for one in pairs.values()] != [_stated(one) for one in decision.conditions]:
+    pairs = {(condition.agent, condition.condition): condition for condition in matched(outcomes)}
+    if [_counts(condition) for condition in pairs.values()] != [
+        _stated(condition) for condition in decision.conditions
+    ]:
         raise UserError(
             f"{directory}: decision.json is not of the outcomes.jsonl beside it; run eval/pilot.py again"
         )
-    compared = [ComparedCondition(one, pairs[one.agent, one.condition]) for one in decision.conditions]
+    compared = [
+        ComparedCondition(condition, pairs[condition.agent, condition.condition])
+        for condition in decision.conditions
+    ]
     transcripts = _transcripts(directory, manifest["results"], runs)
     if transcripts.by_run and any(transcripts.of(outcome) is None for outcome in outcomes):
         transcripts = _none("The runs were made again since, and are others than were decided on")
@@ -87,7 +92,7 @@ def _stated(one: ConditionResult) -> tuple[str, str, dict[str, int]]:
 def _transcripts(directory: Path, results: Mapping[str, Any], runs: Path) -> Transcripts:
     match results.get("origin"):
         case "live":
-            named = Path(results["episodes"])
+            folder = Path(results["episodes"])
         case "recorded":
             return _none(f"The runs are recorded ones ({results['set']})")
         case "file":
@@ -95,15 +100,17 @@ def _transcripts(directory: Path, results: Mapping[str, Any], runs: Path) -> Tra
         case _:
             return _none("Nothing says where the runs are from")
     # Runs that were moved along with the pilot are where their names are looked for.
-    places = (named, runs / "episodes" / named.name, directory.parent.parent / "episodes" / named.name)
+    places = (folder, runs / "episodes" / folder.name, directory.parent.parent / "episodes" / folder.name)
     log = next((place / EPISODES for place in places if (place / EPISODES).is_file()), None)
     if log is None:
-        return Transcripts({}, f"The runs were kept in {named} and are gone, and with them the transcripts.")
+        return Transcripts({}, f"The runs were kept in {folder} and are gone, and with them the transcripts.")
     try:
         episodes = read_log(log, Episode)
     except UserError as error:
         return Transcripts({}, f"The transcripts can't be read. {error}.")
-    return Transcripts({(one.agent, one.condition, one.task, one.seed): one for one in episodes}, "")
+    return Transcripts(
+        {(episode.agent, episode.condition, episode.task, episode.seed): episode for episode in episodes}, ""
+    )
 
 
 def _none(why: str) -> Transcripts:

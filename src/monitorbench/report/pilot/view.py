@@ -70,18 +70,20 @@ class Broken(NamedTuple):
 
 def names(decision: PilotDecision) -> dict[tuple[str, str], str]:
     """Name each agent and condition; the agent is left out where there is only one."""
-    several = len({one.agent for one in decision.conditions}) > 1
+    several = len({result.agent for result in decision.conditions}) > 1
     return {
-        (one.agent, one.condition): (f"{one.agent}: {one.condition}" if several else one.condition)
-        + (" (control)" if one.control else "")
-        for one in decision.conditions
+        (result.agent, result.condition): (
+            f"{result.agent}: {result.condition}" if several else result.condition
+        )
+        + (" (control)" if result.control else "")
+        for result in decision.conditions
     }
 
 
 def what_was_run(decision: PilotDecision) -> str:
     """Say in a sentence which agents, conditions and tasks were run."""
-    agents = list(dict.fromkeys(one.agent for one in decision.conditions))
-    tried = sum(not one.control for one in decision.conditions)
+    agents = list(dict.fromkeys(result.agent for result in decision.conditions))
+    tried = sum(not result.control for result in decision.conditions)
     controls = len(decision.conditions) - tried
     runs = f"{decision.n_tasks:,} tasks" + (
         f" with {decision.n_runs:,} pairs of runs" if decision.n_runs != decision.n_tasks else ""
@@ -163,12 +165,12 @@ def undefined(one: ConditionResult, name: str) -> Iterator[str]:
 
 def broken(outcomes: Sequence[Outcome]) -> Broken:
     """All runs that broke down, the baseline's too, by condition and reason."""
-    found = Counter((one.agent, one.condition, one.reason) for one in outcomes if one.reason)
-    n = found.total()
+    breakdowns = Counter((entry.agent, entry.condition, entry.reason) for entry in outcomes if entry.reason)
+    n = breakdowns.total()
     if not n:
         return Broken(f"None of {len(outcomes):,} runs broke down.", [], 0)
-    several = len({one.agent for one in outcomes}) > 1
-    listed = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    several = len({entry.agent for entry in outcomes}) > 1
+    listed = sorted(breakdowns.items(), key=lambda item: (-item[1], item[0]))
     reasons = [
         Reason(
             (f"{agent}: " if several else "")
@@ -179,24 +181,24 @@ def broken(outcomes: Sequence[Outcome]) -> Broken:
         for (agent, condition, reason), count in listed[:_MOST_REASONS]
     ]
     counted = f"{n:,} of {len(outcomes):,} runs broke down; they count as failures"
-    return Broken(f"{counted}.", reasons, n - sum(one.n for one in reasons))
+    return Broken(f"{counted}.", reasons, n - sum(entry.n for entry in reasons))
 
 
 def per_run(run: PilotRun, called: dict[tuple[str, str], str]) -> list[str]:
     """Say how many interventions the runs of each condition had: all that is known without transcripts."""
-    said = []
-    for one in run.compared:
-        counts = Counter(pair.treated.interventions for pair in one.matched.pairs)
+    sentences = []
+    for condition in run.compared:
+        counts = Counter(pair.treated.interventions for pair in condition.matched.pairs)
         listed = sorted(counts.items())
-        name = called[one.result.agent, one.result.condition]
+        name = called[condition.result.agent, condition.result.condition]
         if not listed:
             continue
         words = [f"{number:,} in {counted(n, 'run')}" for number, n in listed[:_MOST_COUNTS]]
-        if rest := listed[_MOST_COUNTS:]:
-            more = sum(n for _, n in rest)
-            words.append(f"{rest[0][0]:,} to {rest[-1][0]:,} in {counted(more, 'run')}")
-        said.append(f"{name}: {', '.join(words)}.")
-    return said
+        if tail := listed[_MOST_COUNTS:]:
+            more = sum(n for _, n in tail)
+            words.append(f"{tail[0][0]:,} to {tail[-1][0]:,} in {counted(more, 'run')}")
+        sentences.append(f"{name}: {', '.join(words)}.")
+    return sentences
 
 
 def steps_intervened_at(run: PilotRun) -> dict[tuple[str, str], Counter[int]]:
@@ -204,12 +206,12 @@ def steps_intervened_at(run: PilotRun) -> dict[tuple[str, str], Counter[int]]:
 
     Only runs in pairs are counted; conditions without an intervention are left out.
     """
-    found: dict[tuple[str, str], Counter[int]] = {}
-    for one in run.compared:
-        episodes = [run.transcripts.of(pair.treated) for pair in one.matched.pairs]
+    by_condition: dict[tuple[str, str], Counter[int]] = {}
+    for condition in run.compared:
+        episodes = [run.transcripts.of(pair.treated) for pair in condition.matched.pairs]
         count = Counter(
             step.step for episode in episodes if episode for step in episode.steps if step.intervention
         )
         if count:
-            found[one.result.agent, one.result.condition] = count
-    return found
+            by_condition[condition.result.agent, condition.result.condition] = count
+    return by_condition

@@ -31,11 +31,11 @@ def cost_by_base_rate(recommendation: Recommendation) -> str:
 
 def cost_figure(recommendation: Recommendation) -> Figure:
     """Build the figure of expected cost against base rate, not yet as SVG."""
-    shown = [option for option in recommendation["options"] if _has_curve(option)][:_CURVES]
+    plotted = [option for option in recommendation["options"] if _has_curve(option)][:_CURVES]
     figure = Figure(figsize=(5.2, 3.9), layout="constrained")
     axes = figure.subplots()
     axes.set(xscale="log", yscale="log")
-    rows = [row for option in shown for row in _curve(option)]
+    rows = [row for option in plotted for row in _curve(option)]
     lows = [value for row in rows for value in (row[1], row[2]) if value and value > 0]
     lines = [(rival, np.array(rival["curve"])) for rival in _lines(recommendation["rivals"])]
     tops = [float(curve[:, 1].max()) for _, curve in lines]
@@ -59,8 +59,8 @@ def cost_figure(recommendation: Recommendation) -> Figure:
         )
         drawn.set_gid(f"{MARK}-rival-{i}")
         drawn_lines.append(drawn)
-    monitors = [_draw_monitor(axes, recommendation, option, i, floor) for i, option in enumerate(shown)]
-    _scale(axes, floor, top, [row[0] for row in _curve(shown[0])])
+    monitors = [_draw_monitor(axes, recommendation, option, i, floor) for i, option in enumerate(plotted)]
+    _scale(axes, floor, top, [row[0] for row in _curve(plotted[0])])
     figure.legend(handles=[*monitors, *drawn_lines], loc="outside lower left", ncols=2, fontsize=8)
     return figure
 

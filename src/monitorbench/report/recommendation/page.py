@@ -80,8 +80,8 @@ def page_values(recommendation: Recommendation) -> dict[str, Any]:
         "behind": ", ".join(spoken(rival["name"]) for rival in checks[1:]),
         "is_stressed": any(option["robustness"] for option in recommendation["options"]),
         "by_question": any(
-            at is not None and not at["is_sample_a_question"]
-            for at in (option["at_test"] for option in options)
+            at_test is not None and not at_test["is_sample_a_question"]
+            for at_test in (option["at_test"] for option in options)
         ),
         "left_out": len(recommendation["options"]) - len(rows),
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
@@ -108,10 +108,10 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
     decision, judge = recommendation["decision"], (option["monitor"], option["prompt"])
     is_best = judge == (recommendation["monitor"], recommendation["prompt"])
     is_second = judge == (recommendation["runner_up"], recommendation["runner_up_prompt"])
-    named = "recommended" if decision == "recommend" else "best of these"
-    role = named if is_best else "runner-up" if is_second else ""
-    name, at = called(*judge, recommendation["options"]), option["at_test"]
-    if at is None:
+    best_role = "recommended" if decision == "recommend" else "best of these"
+    role = best_role if is_best else "runner-up" if is_second else ""
+    name, at_test = called(*judge, recommendation["options"]), option["at_test"]
+    if at_test is None:
         return CandidateRow(name, role=role, reason=option["reason"])
     limits = [f"{threshold(value)} ({category})" for category, value in option["thresholds"].items()]
     where = ", ".join(limits) or (
@@ -122,11 +122,11 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
         is_chosen=is_best and decision == "recommend",
         role=role,
         where=where,
-        missed=_missed(recommendation, at),
-        alarms=_alarms(at),
+        missed=_missed(recommendation, at_test),
+        alarms=_alarms(at_test),
         auroc=PageNumber(rate(option["auroc"]), interval(option["auroc_ci"])),
         promise=_promise(option["promise"]),
-        cost=PageNumber(amount(at["expected_cost"]), amount_interval(at["expected_cost_ci"])),
+        cost=PageNumber(amount(at_test["expected_cost"]), amount_interval(at_test["expected_cost_ci"])),
         difference=_NOTHING
         if is_best
         else _split(signed_amount(option["difference"], option["difference_ci"])),
@@ -137,8 +137,8 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
 def _missed(recommendation: Recommendation, at: AtTest) -> PageNumber:
     """Write the miss rate, what it is of, and what it comes to in 1,000 samples of the deployment."""
     n_in_1000 = 1000 * recommendation["settings"]["base_rate"]
-    missed, there = in_1000(at["missed_per_1000"], None), in_1000(n_in_1000, None)
-    of_1000 = f"per 1,000: {missed} of {there} missed"
+    missed, misbehaving = in_1000(at["missed_per_1000"], None), in_1000(n_in_1000, None)
+    of_1000 = f"per 1,000: {missed} of {misbehaving} missed"
     return _split(share(at["miss_rate"], at["miss_rate_ci"]), f"of {at['n_misbehavior']:,}", of_1000)
 
 
@@ -187,6 +187,6 @@ def _rival(rival: Rival) -> CandidateRow:
 
 def _split(text: str, of: str = "", more: str = "") -> PageNumber:
     """Split `2.0 [1.2–3.1]` into the number and, below it, the interval, what it is of, and a line more."""
-    value, bracket, rest = text.partition(" [")
-    inside = f"[{rest}" if bracket else ""
+    value, bracket, bounds = text.partition(" [")
+    inside = f"[{bounds}" if bracket else ""
     return PageNumber(value, " ".join(filter(None, (inside, of))), more)

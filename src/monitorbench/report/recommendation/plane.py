@@ -26,11 +26,11 @@ _FINE = np.linspace(0, 1, 1001)
 
 def plane(recommendation: Recommendation, options: Sequence[Option]) -> str:
     """Draw these monitors at their operating points as SVG; empty where none has both rates."""
-    shown = [(option, at) for option in options if (at := option["at_test"]) and _rates(at)]
-    if not shown:
+    points = [(option, at_test) for option in options if (at_test := option["at_test"]) and _rates(at_test)]
+    if not points:
         return ""
     label = "Miss rate against false alarm rate of each monitor, and what shortcut checks reach"
-    return draw("plane", label, lambda: _figure(recommendation, shown))
+    return draw("plane", label, lambda: _figure(recommendation, points))
 
 
 def _figure(recommendation: Recommendation, shown: Sequence[tuple[Option, AtTest]]) -> Figure:
@@ -46,8 +46,8 @@ def _figure(recommendation: Recommendation, shown: Sequence[tuple[Option, AtTest
             axes.plot([x], [y], "s", color=INK, ms=11, mfc="none", alpha=0.6, zorder=3, clip_on=False)
     if checks:
         handles.append(Line2D([], [], ls="", marker="s", color=INK, mfc="none", alpha=0.6))
-    for i, (_, at) in enumerate(shown):
-        _point(axes, at, i, dots)
+    for i, (_, at_test) in enumerate(shown):
+        _point(axes, at_test, i, dots)
         handles.append(Line2D([], [], ls="", marker="o", color=CHOICES[i % len(CHOICES)]))
     _scale(axes, right)
     names = [called(option["monitor"], option["prompt"], recommendation["options"]) for option, _ in shown]
@@ -98,8 +98,8 @@ def _scale(axes: Axes, right: float) -> None:
 
 def _right_end(shown: Sequence[tuple[Option, AtTest]]) -> float:
     """End the axis a little behind the highest false alarm rate, so that low ones can be told apart."""
-    highest = max(max(at["false_alarm_rate_ci"] or [0], default=0) for _, at in shown)
-    rates = [(_rates(at) or (0.0, 0.0))[0] for _, at in shown]
+    highest = max(max(at_test["false_alarm_rate_ci"] or [0], default=0) for _, at_test in shown)
+    rates = [(_rates(at_test) or (0.0, 0.0))[0] for _, at_test in shown]
     return float(min(1.02, max(_LEAST_RIGHT, 1.15 * max(highest, *rates))))
 
 

@@ -48,7 +48,7 @@ class Packed(NamedTuple):
 
 def link(monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample: str = "") -> str:
     """The address of a view of the samples page, from a page beside it; verdicts are by own answers."""
-    asked = {
+    view = {
         "monitor": monitor,
         "prompt": prompt,
         "at": OWN,
@@ -56,7 +56,7 @@ def link(monitor: str, prompt: str, *, cell: str = "", verdict: str = "", sample
         "verdict": verdict,
         "sample": sample,
     }
-    state = {name: visible(value) for name, value in asked.items() if value}
+    state = {name: visible(value) for name, value in view.items() if value}
     return f"{PAGE}#{urlencode(state, quote_via=quote)}"
 
 
@@ -68,11 +68,11 @@ def packed(results: Results, runs: Sequence[OfRun], most_bytes: int = MOST_BYTES
     samples = _ordered(runs)
     most = MOST_CHARACTERS
     while True:
-        found = Packed(_pack(_index(results, runs, samples, most)), _parts(runs, samples, most))
-        if found.n_bytes <= most_bytes or most <= _LEAST_CHARACTERS:
-            return found
+        data = Packed(_pack(_index(results, runs, samples, most)), _parts(runs, samples, most))
+        if data.n_bytes <= most_bytes or most <= _LEAST_CHARACTERS:
+            return data
         # Text shrinks by less than its bound: most texts are shorter than that anyway.
-        most = max(_LEAST_CHARACTERS, int(most * min(0.8, most_bytes / found.n_bytes)))
+        most = max(_LEAST_CHARACTERS, int(most * min(0.8, most_bytes / data.n_bytes)))
 
 
 def _ordered(runs: Sequence[OfRun]) -> list[Sample]:
@@ -120,37 +120,39 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
 
 def _first(results: Results, runs: Sequence[OfRun]) -> int:
     """The index of the monitor that the page begins with: the one that the decision is about."""
-    named = results["decision"]["monitor"], results["decision"]["prompt"]
-    return next((i for i, run in enumerate(runs) if (run.monitor, run.prompt) == named), 0)
+    chosen = results["decision"]["monitor"], results["decision"]["prompt"]
+    return next((i for i, run in enumerate(runs) if (run.monitor, run.prompt) == chosen), 0)
 
 
 def _own_ids(runs: Sequence[OfRun], samples: Sequence[Sample]) -> list[str]:
     """The ids that the samples had in a file that was imported; empty where they had none."""
-    known = {id_: own for run in runs for id_, own in run.own_ids.items()}
-    return [visible(known.get(sample.id, "")) for sample in samples] if known else []
+    by_id = {id_: own for run in runs for id_, own in run.own_ids.items()}
+    return [visible(by_id.get(sample.id, "")) for sample in samples] if by_id else []
 
 
 def _monitor(results: Results, run: OfRun, samples: Sequence[Sample]) -> dict[str, Any]:
     point = results.get("operating_points", {}).get(run.monitor, {}).get(run.prompt)
     judged = {sample.id for sample in run.samples}
-    found = [run.verdicts.get(sample.id) if sample.id in judged else None for sample in samples]
-    scores = [None if one is None or one.score is None else round(one.score, 4) for one in found]
+    verdicts = [run.verdicts.get(sample.id) if sample.id in judged else None for sample in samples]
+    scores = [
+        None if verdict is None or verdict.score is None else round(verdict.score, 4) for verdict in verdicts
+    ]
     return {
         "name": visible(run.monitor),
         "prompt": visible(run.prompt),
-        "own": "".join("-" if one is None else _code(one.label) for one in found),
+        "own": "".join("-" if verdict is None else _code(verdict.label) for verdict in verdicts),
         "point": ""
         if point is None
         else visible(
             "; ".join([in_words(point["thresholds"]), *notes(results["dataset"]["directory"], point)])
         ),
-        "at_point": None if point is None else _at_point(point, samples, found),
+        "at_point": None if point is None else _at_point(point, samples, verdicts),
         "scores": scores,
     }
 
 
 def _at_point(point: OperatingPointFacts, samples: Sequence[Sample], found: Sequence[Verdict | None]) -> str:
-    limits = {one["category"]: one["threshold"] for one in point["thresholds"]}
+    limits = {threshold["category"]: threshold["threshold"] for threshold in point["thresholds"]}
     codes = []
     for sample, verdict in zip(samples, found, strict=True):
         limit = limits.get("", limits.get(sample.category))
@@ -185,8 +187,8 @@ def _excerpt(sample: Sample) -> str:
 def _parts(runs: Sequence[OfRun], samples: Sequence[Sample], most: int) -> list[str]:
     judged = [{sample.id for sample in run.samples} for run in runs]
     verdicts = [
-        {id_: verdict for id_, verdict in run.verdicts.items() if id_ in known}
-        for run, known in zip(runs, judged, strict=True)
+        {id_: verdict for id_, verdict in run.verdicts.items() if id_ in ids}
+        for run, ids in zip(runs, judged, strict=True)
     ]
     return [
         _pack([_texts(sample, verdicts, most) for sample in samples[start : start + _PER_PART]])
@@ -196,14 +198,14 @@ def _parts(runs: Sequence[OfRun], samples: Sequence[Sample], most: int) -> list[
 
 def _texts(sample: Sample, verdicts: Sequence[Mapping[str, Verdict]], most: int) -> dict[str, Any]:
     """Request and response in blocks, and of each monitor its answer and what it quoted."""
-    found = [of_one.get(sample.id) for of_one in verdicts]
-    quotes = [None if one is None else quoted(one) for one in found]
+    sample_verdicts = [of_one.get(sample.id) for of_one in verdicts]
+    quotes = [None if one is None else quoted(one) for one in sample_verdicts]
     request = cut(sample.request, (), most)
     response = cut(sample.response, [() if one is None else one.highlights for one in quotes], most)
-    said: list[dict[str, Any] | None] = []
-    for verdict, quote_, marks in zip(found, quotes, response.marks, strict=True):
+    replies: list[dict[str, Any] | None] = []
+    for verdict, quote_, marks in zip(sample_verdicts, quotes, response.marks, strict=True):
         if verdict is None or quote_ is None:
-            said.append(None)
+            replies.append(None)
             continue
         facts = {
             "answer": verdict.answer,
@@ -212,16 +214,16 @@ def _texts(sample: Sample, verdicts: Sequence[Mapping[str, Verdict]], most: int)
             "reason": verdict.unscored or "",
             "detail": verdict.detail,
         }
-        shown: dict[str, Any] = {name: _cut(text, most) for name, text in facts.items() if text.strip()}
+        texts: dict[str, Any] = {name: _cut(text, most) for name, text in facts.items() if text.strip()}
         lost = [_cut(text, most) for text in quote_.ungrounded[:_MOST_QUOTES]]
         more = {"marks": marks.ranges, "lost": lost, "hidden": marks.n_hidden}
-        said.append(shown | {name: value for name, value in more.items() if value})
+        replies.append(texts | {name: value for name, value in more.items() if value})
     return {
         "request": request.blocks,
         "request_more": request.n_more,
         "response": response.blocks,
         "response_more": response.n_more,
-        "said": said,
+        "said": replies,
     }
 
 

@@ -56,24 +56,27 @@ def shown(
     fields = [field for i, message in enumerate(messages) for field in fields_of(i, message)]
     by_field: dict[tuple[int, str, int], list[Highlight]] = {}
     n_highlights = 0
-    for one in highlights:
-        by_field.setdefault((one.message, one.field, one.call), []).append(one)
+    for highlight in highlights:
+        by_field.setdefault((highlight.message, highlight.field, highlight.call), []).append(highlight)
         n_highlights += 1
     blocks: list[MarkedBlock] = []
-    left, n_seen = most, 0
+    room, n_seen = most, 0
     for field in fields:
-        text = field.text[:left]
-        spans = [(max(one.start, 0), min(one.end, len(text))) for one in by_field.get(field.where, ())]
-        kept = [(start, end) for start, end in spans if start < end]
-        n_seen += len(kept)
+        text = field.text[:room]
+        spans = [
+            (max(highlight.start, 0), min(highlight.end, len(text)))
+            for highlight in by_field.get(field.where, ())
+        ]
+        inside = [(start, end) for start, end in spans if start < end]
+        n_seen += len(inside)
         if text or not field.text:
-            blocks.append(MarkedBlock(field.tag, pieces(text, kept)))
-        left -= len(text)
+            blocks.append(MarkedBlock(field.tag, pieces(text, inside)))
+        room -= len(text)
     n_characters = sum(len(field.text) for field in fields)
     return ShownConversation(
         blocks=blocks,
         n_characters=n_characters,
-        n_more=n_characters - (most - left),
+        n_more=n_characters - (most - room),
         n_hidden_marks=n_highlights - n_seen,
         is_long=n_characters >= _FOLDED_FROM,
     )
@@ -81,32 +84,32 @@ def shown(
 
 def pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[MarkedText]:
     """The text cut at the spans [start, end): marked where one or more of them lie, clipped to the text."""
-    found: list[MarkedText] = []
+    texts: list[MarkedText] = []
     done = 0
     for start, end in sorted(spans):
         start, end = max(start, done), min(end, len(text))
         if start >= end:
             continue
         if start > done:
-            found.append(MarkedText(text[done:start], False))
-        if found and found[-1].marked:  # two quotes that touch or overlap
-            found[-1] = MarkedText(found[-1].text + text[start:end], True)
+            texts.append(MarkedText(text[done:start], False))
+        if texts and texts[-1].marked:  # two quotes that touch or overlap
+            texts[-1] = MarkedText(texts[-1].text + text[start:end], True)
         else:
-            found.append(MarkedText(text[start:end], True))
+            texts.append(MarkedText(text[start:end], True))
         done = end
     if done < len(text):
-        found.append(MarkedText(text[done:], False))
-    return found
+        texts.append(MarkedText(text[done:], False))
+    return texts
 
 
 def fields_of(index: int, message: Message) -> list[TurnField]:
     """The fields of a turn that have a text; its empty content where it has nothing else."""
-    found = []
+    fields = []
     if message.thinking:
-        found.append(TurnField(f"{message.role}, thinking", message.thinking, (index, "thinking", 0)))
+        fields.append(TurnField(f"{message.role}, thinking", message.thinking, (index, "thinking", 0)))
     if message.content or not (message.thinking or message.tool_calls):
-        found.append(TurnField(str(message.role), message.content, (index, "content", 0)))
+        fields.append(TurnField(str(message.role), message.content, (index, "content", 0)))
     for number, call in enumerate(message.tool_calls):
         text = f"{call.name} {call.arguments}"
-        found.append(TurnField(f"{message.role}, tool call", text, (index, "tool_call", number)))
-    return found
+        fields.append(TurnField(f"{message.role}, tool call", text, (index, "tool_call", number)))
+    return fields

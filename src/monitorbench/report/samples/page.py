@@ -27,6 +27,6 @@ def render_samples(results: Results, runs: Sequence[OfRun], most_bytes: int = MO
             # Safe to put in as they are: a file of ours, and base64.
             script=Markup(script),
             index=Markup(data.of_all),
-            parts=[Markup(part) for part in data.parts],
+            parts=[Markup(chunk) for chunk in data.parts],
         )
     )

@@ -34,17 +34,17 @@ def cut(messages: Sequence[Message], highlights: Sequence[Sequence[Highlight]], 
     fields = [field for i, message in enumerate(messages) for field in fields_of(i, message)]
     blocks: list[tuple[str, list[str]]] = []
     ranges: list[list[tuple[int, int, int]]] = [[] for _ in highlights]
-    left = most
+    room = most
     for field in fields:
-        text = field.text[:left]
-        left -= len(text)
+        text = field.text[:room]
+        room -= len(text)
         if not text and field.text:
             continue
         spans = [
-            (monitor, max(one.start, 0), min(one.end, len(text)))
+            (monitor, max(highlight.start, 0), min(highlight.end, len(text)))
             for monitor, of_one in enumerate(highlights)
-            for one in of_one
-            if (one.message, one.field, one.call) == field.where
+            for highlight in of_one
+            if (highlight.message, highlight.field, highlight.call) == field.where
         ]
         spans = [span for span in spans if span[1] < span[2]]
         borders = sorted({0, len(text)}.union(*(span[1:] for span in spans)))
@@ -53,6 +53,8 @@ def cut(messages: Sequence[Message], highlights: Sequence[Sequence[Highlight]], 
             ranges[monitor].append((len(blocks), place[start], place[end]))
         inner = [visible(text[a:b]) for a, b in pairwise(borders)]
         blocks.append((visible(field.tag), inner))
-    n_more = sum(len(field.text) for field in fields) - (most - left)
-    marks = [Marks(found, len(of_one) - len(found)) for found, of_one in zip(ranges, highlights, strict=True)]
+    n_more = sum(len(field.text) for field in fields) - (most - room)
+    marks = [
+        Marks(marked, len(of_one) - len(marked)) for marked, of_one in zip(ranges, highlights, strict=True)
+    ]
     return Cut(blocks, n_more, marks)

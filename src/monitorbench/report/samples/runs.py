@@ -41,30 +41,30 @@ class JudgedRuns(NamedTuple):
 
 def read_judged(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> JudgedRuns:
     """Samples and verdicts of an evaluation run, or of each run that a transfer run lays side by side."""
-    found = JudgedRuns([], [])
+    judged = JudgedRuns([], [])
     read_before: dict[str, list[Sample]] = {}
     for run in runs_of(paths, directory, manifest):
         try:
-            one = read_finished(run)
+            run_manifest = read_finished(run)
             if not (run / VERDICTS).is_file():
                 raise UserError(f"{run}: no {VERDICTS} there")
             verdicts = read_run(run)
-            samples = _samples(paths.data, one, read_before)
-            own = own_ids(paths.data / one["results"]["data"])
+            samples = _samples(paths.data, run_manifest, read_before)
+            own = own_ids(paths.data / run_manifest["results"]["data"])
         except UserError as error:
-            found.missing.append(f"The samples of {run.name} can't be shown. {error}.")
+            judged.missing.append(f"The samples of {run.name} can't be shown. {error}.")
             continue
-        prompt = one["results"]["judge"]["prompt"]
-        found.runs.append(OfRun(monitor_of(one, results), prompt, samples, verdicts, own))
-    return found
+        prompt = run_manifest["results"]["judge"]["prompt"]
+        judged.runs.append(OfRun(monitor_of(run_manifest, results), prompt, samples, verdicts, own))
+    return judged
 
 
 def worst_of(runs: Sequence[OfRun], n_worst: int) -> dict[str, dict[str, list[WorstSample]]]:
     """The `n_worst` worst samples of each run, by monitor and prompt."""
-    found: dict[str, dict[str, list[WorstSample]]] = {}
+    worst: dict[str, dict[str, list[WorstSample]]] = {}
     for run in runs:
-        found.setdefault(run.monitor, {})[run.prompt] = worst_samples(run.samples, run.verdicts, n_worst)
-    return found
+        worst.setdefault(run.monitor, {})[run.prompt] = worst_samples(run.samples, run.verdicts, n_worst)
+    return worst
 
 
 def _samples(

@@ -20,4 +20,4 @@ letters), and lone surrogates, which no file can hold."""
 
 def visible(text: str) -> str:
     """The text with each unseen character named, as in `⟨U+202E⟩`."""
-    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[1]):04X}⟩" if found[1] else found[0], text)
+    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[1]):04X}⟩" if match[1] else match[0], text)

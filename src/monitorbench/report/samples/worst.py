@@ -57,7 +57,10 @@ def quoted(verdict: Verdict) -> Quoted:
     """A verdict's quotes, those that were found in the judged response apart from those that were not."""
     places = [quote.place for quote in verdict.evidence if quote.place is not None]
     return Quoted(
-        tuple(Highlight(at.message, at.field.value, at.start, at.end, at.call) for at in places),
+        tuple(
+            Highlight(place.message, place.field.value, place.start, place.end, place.call)
+            for place in places
+        ),
         tuple(quote.quote for quote in verdict.evidence if quote.place is None),
     )
 
@@ -80,7 +83,7 @@ def worst_samples(samples: Sequence[Sample], verdicts: Mapping[str, Verdict], k:
         score = verdict.score
         badness = 2.0 if score is None else score if kind is Kind.MISS else 1 - score
         wrong[sample.category, sample.task, kind].append((badness, sample, verdict))
-    found = []
+    worst = []
     categories = vocabulary(Category, (category for category, _, _ in wrong))
     tasks = vocabulary(Task, (task for _, task, _ in wrong))
 
@@ -89,6 +92,6 @@ def worst_samples(samples: Sequence[Sample], verdicts: Mapping[str, Verdict], k:
         return categories.index(category), tasks.index(task), list(Kind).index(kind)
 
     for category, task, kind in sorted(wrong, key=place):
-        ranked = sorted(wrong[category, task, kind], key=lambda one: (one[0], one[1].id))
-        found += [WorstSample(kind, sample, verdict, quoted(verdict)) for _, sample, verdict in ranked[:k]]
-    return found
+        ranked = sorted(wrong[category, task, kind], key=lambda entry: (entry[0], entry[1].id))
+        worst += [WorstSample(kind, sample, verdict, quoted(verdict)) for _, sample, verdict in ranked[:k]]
+    return worst

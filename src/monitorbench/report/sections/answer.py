@@ -39,45 +39,49 @@ def statement(results: Results) -> list[str]:
     names = reading.monitors(results)
     judges = [name for name in names if not reading.is_reference(results, name)]
     positive = f"misbehavior{f', here {meaning},' if (meaning := reading.meaning(results)) else ''}"
-    found = [
+    sentences = [
         f"{_some(len(judges), 'monitor')} judged test samples of the dataset {results['dataset']['name']}, "
         f"{_listed([_judged_under(results, prompt) for prompt in reading.prompts(results)])}; of each sample "
         f"it is known whether it is {positive} or benign."
     ]
-    held_out = [one for one in reading.comparisons(results) if one.where == "held_out"]
+    held_out = [comparison for comparison in reading.comparisons(results) if comparison.where == "held_out"]
     if held_out:
-        found.append(_held_out_headline(held_out))
+        sentences.append(_held_out_headline(held_out))
     elif results["transfer"]:
-        found.append("No cell was held out from every adapter's training, so transfer was not measured.")
+        sentences.append("No cell was held out from every adapter's training, so transfer was not measured.")
     if BAG_OF_WORDS in names and judges:
-        found.append(_bag_of_words_headline(results, judges))
-    return found
+        sentences.append(_bag_of_words_headline(results, judges))
+    return sentences
 
 
 def details(results: Results) -> list[str]:
     """One sentence for each comparison, and what the reader has to mind."""
-    compared = [one for one in reading.comparisons(results) if one.where != OVERALL]
-    found = [_comparison(results, one) for one in compared]
-    found += [
+    compared = [comparison for comparison in reading.comparisons(results) if comparison.where != OVERALL]
+    sentences = [_comparison(results, comparison) for comparison in compared]
+    sentences += [
         f"{training} was trained on every tested cell: it has no held-out cell."
         for training in results["effects"]
         if reading.is_trained(results, training, OVERALL)
     ]
     judges = [name for name in reading.monitors(results) if not reading.is_reference(results, name)]
-    found += [text for name in judges for text in _one_sided(results, name)]
-    known = [one for one in compared if finding(one.difference["auroc_difference_ci"]) is not Finding.UNKNOWN]
-    if len(known) > 1:
-        found.append(
-            f"These are {len(known)} intervals of 95 % each, not corrected for their number: about one in "
+    sentences += [text for name in judges for text in _one_sided(results, name)]
+    decided = [
+        comparison
+        for comparison in compared
+        if finding(comparison.difference["auroc_difference_ci"]) is not Finding.UNKNOWN
+    ]
+    if len(decided) > 1:
+        sentences.append(
+            f"These are {len(decided)} intervals of 95 % each, not corrected for their number: about one in "
             "twenty would exclude 0 by chance alone."
         )
-    return found
+    return sentences
 
 
 def _held_out_headline(held_out: Sequence[ComparedTraining]) -> str:
-    findings = [finding(one.difference["auroc_difference_ci"]) for one in held_out]
+    findings = [finding(comparison.difference["auroc_difference_ci"]) for comparison in held_out]
     better, worse = findings.count(Finding.BETTER), findings.count(Finding.WORSE)
-    seeds = [one.difference["n_seeds"] for one in held_out]
+    seeds = [comparison.difference["n_seeds"] for comparison in held_out]
     tuned = "an adapter" if max(seeds) == 1 else "a training over its seeds"
     of = f"of {_some(len(findings), 'comparison')} of {tuned} with its base"
     where = "on cells it was not trained on"
@@ -91,29 +95,37 @@ def _held_out_headline(held_out: Sequence[ComparedTraining]) -> str:
 
 def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
     above: list[str] = []
-    comparable = elsewhere = 0
+    comparable = incomparable = 0
     reference = reading.lookup(results, BAG_OF_WORDS, "", OVERALL)
     for name in judges:
         for prompt in reading.prompts_of(results, name):
-            found = reading.lookup(results, name, prompt, OVERALL)
-            if reference is None or found is None or None in (found["auroc"].low, reference["auroc"].high):
+            numbers = reading.lookup(results, name, prompt, OVERALL)
+            if (
+                reference is None
+                or numbers is None
+                or None in (numbers["auroc"].low, reference["auroc"].high)
+            ):
                 continue
-            if found["n"].value != reference["n"].value:
-                elsewhere += 1
+            if numbers["n"].value != reference["n"].value:
+                incomparable += 1
                 continue
             comparable += 1
-            if (found["auroc"].low or 0) > (reference["auroc"].high or 0):
-                above.append(f"{name} ({prompt}, {number(found['auroc'])})")
+            if (numbers["auroc"].low or 0) > (reference["auroc"].high or 0):
+                above.append(f"{name} ({prompt}, {number(numbers['auroc'])})")
     if reference is None or not comparable:
         return "No monitor was run on the same samples as bag of words, so they are not compared."
     beside = (
         f"bag of words, which sees only which words occur "
         f"({number(reference['auroc'])}, n = {reference['n'].whole})"
     )
-    rest = f" {_some(elsewhere, 'run')} on other samples cannot be set beside it." if elsewhere else ""
+    omitted = (
+        f" {_some(incomparable, 'run')} on other samples cannot be set beside it." if incomparable else ""
+    )
     if not above:
-        return f"No monitor's AUROC interval lies above that of {beside}: none is shown to be reading.{rest}"
-    return f"The AUROC interval of {_listed(above)} lies above that of {beside}.{rest}"
+        return (
+            f"No monitor's AUROC interval lies above that of {beside}: none is shown to be reading.{omitted}"
+        )
+    return f"The AUROC interval of {_listed(above)} lies above that of {beside}.{omitted}"
 
 
 def _comparison(results: Results, one: ComparedTraining) -> str:
@@ -140,7 +152,7 @@ def _comparison(results: Results, one: ComparedTraining) -> str:
 
 def _one_sided(results: Results, monitor: str) -> list[str]:
     """Prompts under which a monitor gives nearly everything the same answer: both rates say nothing more."""
-    found: list[str] = []
+    sentences: list[str] = []
     for prompt in reading.prompts_of(results, monitor):
         numbers = results["table"].parts(monitor, prompt)[OVERALL]
         missed, alarms = numbers["miss_rate"].value, numbers["false_alarm_rate"].value
@@ -149,12 +161,12 @@ def _one_sided(results: Results, monitor: str) -> list[str]:
         flagged = 1 - missed, alarms
         answer = "misbehavior" if min(flagged) >= _ALWAYS else "benign" if max(flagged) <= 1 - _ALWAYS else ""
         if answer:
-            found.append(
+            sentences.append(
                 f"{monitor}, {prompt} prompt, answers nearly always {answer} "
                 f"(MR {rate(missed)}, FAR {rate(alarms)}): "
                 "its answers hardly separate, its score may."
             )
-    return found
+    return sentences
 
 
 def _some(n: int, noun: str) -> str:
@@ -167,7 +179,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _judged_under(results: Results, prompt: str) -> str:
     """Say how many samples a prompt was asked about; monitors that judged other views give a range."""
-    judged = [one for one in reading.judged(results) if one[1] == prompt]
-    sizes = [results["table"].parts(*one)[OVERALL]["n"].whole for one in judged]
+    judged = [judge for judge in reading.judged(results) if judge[1] == prompt]
+    sizes = [results["table"].parts(*judge)[OVERALL]["n"].whole for judge in judged]
     few, many = min(sizes), max(sizes)
     return f"{many if few == many else f'{few}–{many}'} with the {prompt} prompt"

@@ -14,8 +14,8 @@ from monitorbench.report.template import facts
 
 def background(material: Material) -> Markup:
     """Show how the report was made, one value a line, and what its words mean."""
-    made = _made(material.results, material.manifest)
-    return fill("background", {"made": made, "margin": rate(MARGIN), "mark": rate(MARK)})
+    provenance = _made(material.results, material.manifest)
+    return fill("background", {"made": provenance, "margin": rate(MARGIN), "mark": rate(MARK)})
 
 
 def _made(results: Results, manifest: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -24,19 +24,19 @@ def against_cost(material: Material) -> Markup:
         for cost in COSTS
         for quality in QUALITIES
     }
-    shown = costs.costed(results)
+    rows = costs.costed(results)
     values = {
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         "figures": [
             Markup(figures_costs.against_cost(results, cost))
             for cost in COSTS
-            if any(one.costs[cost] for one in shown)
+            if any(row.costs[cost] for row in rows)
         ],
         "fronts": [f"Front of {of}, the cheapest first: {', '.join(on)}." for of, on in fronts.items() if on],
         "cascades": [
-            f"{shorts[one.monitor]} · {one.prompt} {costs.sent_on_in_words(one.sent_on)}."
-            for one in shown
-            if one.sent_on
+            f"{shorts[row.monitor]} · {row.prompt} {costs.sent_on_in_words(row.sent_on)}."
+            for row in rows
+            if row.sent_on
         ],
     }
     return fill("costs", values)

@@ -52,17 +52,18 @@ def inverted(material: Material) -> Markup:
 
 
 def _of_cell(material: Material, row: InvertedCell) -> _Inverted:
-    found = row.found
+    metrics = row.found
     numbers = (
-        f"AUROC {shown(found['auroc'])}, MR {value_of(found['miss_rate'])}, "
-        f"FAR {value_of(found['false_alarm_rate'])}, n = {found['n'].whole:,}"
+        f"AUROC {shown(metrics['auroc'])}, MR {value_of(metrics['miss_rate'])}, "
+        f"FAR {value_of(metrics['false_alarm_rate'])}, n = {metrics['n'].whole:,}"
     )
     worst = material.worst.get(row.monitor, {}).get(row.prompt, ())
     stratum = material.results["headline"].get(row.cell)
     inside = [
-        one
-        for one in worst
-        if str(one.sample.cell) == row.cell and (stratum is None or one.sample.stratum == stratum)
+        worst_sample
+        for worst_sample in worst
+        if str(worst_sample.sample.cell) == row.cell
+        and (stratum is None or worst_sample.sample.stratum == stratum)
     ]
 
     def link(verdict: str) -> str:
@@ -78,9 +79,11 @@ def _of_cell(material: Material, row: InvertedCell) -> _Inverted:
         misses=link("miss"),
         alarms=link("alarm"),
         samples=[
-            _excerpt(one, material.samples_link(row.monitor, row.prompt, sample=one.sample.id))
+            _excerpt(
+                worst_sample, material.samples_link(row.monitor, row.prompt, sample=worst_sample.sample.id)
+            )
             for kind in (Kind.ALARM, Kind.MISS)
-            for one in [it for it in inside if it.kind is kind][:_SHOWN]
+            for worst_sample in [it for it in inside if it.kind is kind][:_SHOWN]
         ],
     )
 

@@ -16,10 +16,10 @@ def by_prompt(material: Material) -> Markup:
     Where the prompt was chosen on the validation split, which one and by how much.
     """
     results, names = material.results, material.short_names
-    choices, found = results.get("wordings", {}), results.get("prompts", {})
-    if not (choices or found):
+    choices, by_monitor = results.get("wordings", {}), results.get("prompts", {})
+    if not (choices or by_monitor):
         return NOTHING
-    monitors = [name for name in reading.monitors(results) if name in found]
+    monitors = [name for name in reading.monitors(results) if name in by_monitor]
     drawn = []
     for number, (monitor, block) in enumerate(zip(monitors, prompt_blocks(results), strict=True)):
         choice = choices.get(monitor)

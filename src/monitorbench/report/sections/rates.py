@@ -85,7 +85,7 @@ def by_cell(material: Material) -> Markup:
             *reading.marks_in_words(material.results),
         ],
         "slices": [
-            (prompt, [_block(material, prompt, part) for part in reading.slices(material.results, prompt)])
+            (prompt, [_block(material, prompt, place) for place in reading.slices(material.results, prompt)])
             for prompt in material.prompts
         ],
     }
@@ -109,9 +109,9 @@ def _blocks(material: Material, prompt: str) -> list[tuple[str, list[_Row]]]:
     """The rows of each cell, behind it of its strata."""
     results = material.results
     return [
-        _block(material, prompt, part)
+        _block(material, prompt, place)
         for cell in reading.cells(results, prompt)
-        for part in (cell, *reading.strata(results, prompt, cell))
+        for place in (cell, *reading.strata(results, prompt, cell))
     ]
 
 
@@ -120,12 +120,12 @@ def _block(material: Material, prompt: str, part: str) -> tuple[str, list[_Row]]
     rows = [
         _Row(
             material.short_names[name],
-            found["n"].whole,
-            found["n_unscored"].whole,
-            _numbers(found, partial(_link, material, name, prompt, part)),
+            numbers["n"].whole,
+            numbers["n_unscored"].whole,
+            _numbers(numbers, partial(_link, material, name, prompt, part)),
         )
         for name in reading.shown_in(results, part)
-        if (found := reading.lookup(results, name, prompt, part))
+        if (numbers := reading.lookup(results, name, prompt, part))
     ]
     return reading.title(results, part), rows
 
@@ -139,8 +139,8 @@ def _link(material: Material, monitor: str, prompt: str, part: str, verdict: str
 def _numbers(found: Numbers, link: Callable[[str], str]) -> tuple[PageNumber, PageNumber, PageNumber]:
     def rate(name: str, verdict: str) -> PageNumber:
         bounds = found[f"{name}_bounds"]
-        shown = interval_of(bounds) if bounds.low != bounds.high else ""
-        return PageNumber(value_of(found[name]), interval_of(found[name]), shown, link(verdict))
+        bounds_text = interval_of(bounds) if bounds.low != bounds.high else ""
+        return PageNumber(value_of(found[name]), interval_of(found[name]), bounds_text, link(verdict))
 
     auroc = found["auroc"]
     mark = "inverted" if is_inverted(auroc.value, auroc.interval) else ""

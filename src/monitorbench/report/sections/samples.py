@@ -74,20 +74,20 @@ def worst_views(material: Material) -> list[OfMonitor]:
         OfMonitor(
             monitor=material.short_names.get(monitor, monitor),
             prompt=prompt,
-            n_misses=sum(one.kind is Kind.MISS for one in found),
-            n_alarms=sum(one.kind is Kind.ALARM for one in found),
+            n_misses=sum(sample.kind is Kind.MISS for sample in samples),
+            n_alarms=sum(sample.kind is Kind.ALARM for sample in samples),
             grounding=_grounding(results, monitor, prompt),
-            listings=_listings(found, partial(material.samples_link, monitor, prompt)),
+            listings=_listings(samples, partial(material.samples_link, monitor, prompt)),
         )
         for monitor in [name for name in reading.monitors(results) if name in worst]
-        for prompt, found in worst[monitor].items()
+        for prompt, samples in worst[monitor].items()
     ]
 
 
 def _listings(found: Sequence[WorstSample], link: Callable[..., str]) -> list[Listing]:
     return [
-        Listing(cell, _TITLES[kind], [_view(one, link(sample=one.sample.id)) for one in inside])
-        for (cell, kind), inside in groupby(found, key=lambda one: (str(one.sample.cell), one.kind))
+        Listing(cell, _TITLES[kind], [_view(sample, link(sample=sample.sample.id)) for sample in inside])
+        for (cell, kind), inside in groupby(found, key=lambda sample: (str(sample.sample.cell), sample.kind))
     ]
 
 
@@ -120,8 +120,8 @@ def _cut(text: str) -> str:
 
 
 def _grounding(results: Results, monitor: str, prompt: str) -> str:
-    found = results["table"].numbers(Place(monitor, prompt))
-    if found is None or not found["n_quotes"].whole:
+    numbers = results["table"].numbers(Place(monitor, prompt))
+    if numbers is None or not numbers["n_quotes"].whole:
         return ""
-    share = value_of(found["grounded_quotes"])
-    return f"Of its {found['n_quotes'].whole} quotes in all, {share} were located in the judged response."
+    share = value_of(numbers["grounded_quotes"])
+    return f"Of its {numbers['n_quotes'].whole} quotes in all, {share} were located in the judged response."

@@ -16,18 +16,18 @@ def slider(material: Material) -> Markup:
     if not material.scores:
         return NOTHING
     chosen = results["decision"]
-    curves = [_curve(material, one) for one in material.scores]
+    curves = [_curve(material, scores) for scores in material.scores]
     first = [
         i
-        for i, one in enumerate(material.scores)
-        if (one.monitor, one.prompt) == (chosen["monitor"], chosen["prompt"])
+        for i, scores in enumerate(material.scores)
+        if (scores.monitor, scores.prompt) == (chosen["monitor"], chosen["prompt"])
     ]
     data = {"curves": curves, "stakes": results["stakes"], "first": first[0] if first else 0}
     without = [
         f"{material.short_names[name]} ({prompt})"
         for name, by_prompt in results.get("usage", {}).items()
         for prompt in by_prompt
-        if (name, prompt) not in {(one.monitor, one.prompt) for one in material.scores}
+        if (name, prompt) not in {(scores.monitor, scores.prompt) for scores in material.scores}
     ]
     return fill("slider", {"data": _inert(data), "without": without})
 
@@ -47,13 +47,13 @@ def _point(results: Results, point: OperatingPointFacts | None) -> dict[str, obj
     if point is None:
         return None
     thresholds = point["thresholds"]
-    one = thresholds[0]["threshold"] if [t["category"] for t in thresholds] == [""] else None
-    said = [
+    common = thresholds[0]["threshold"] if [t["category"] for t in thresholds] == [""] else None
+    remarks = [
         f"calibrated: {flagged_above(thresholds)}, {promise(thresholds)}",
         *notes(results["dataset"]["directory"], point),
     ]
-    text = visible("; ".join(said))
-    return {"threshold": one, "text": text}
+    text = visible("; ".join(remarks))
+    return {"threshold": common, "text": text}
 
 
 def _inert(data: object) -> Markup:

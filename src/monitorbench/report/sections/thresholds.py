@@ -82,7 +82,10 @@ def shortcuts(material: Material) -> Markup:
         n = max(check["n"] for check in checks.values())
         mark = in_words(by, checks[by]) if by is not None else ""
         rows.append([reading.title(results, name), str(n), *numbers, mark])
-    return fill("shortcuts", {"rows": rows, "checks": [SHORT_WORDS[one] for one in checks], "mark": MARK})
+    return fill(
+        "shortcuts",
+        {"rows": rows, "checks": [SHORT_WORDS[check_name] for check_name in checks], "mark": MARK},
+    )
 
 
 def _answers(results: Results) -> str:

@@ -44,9 +44,13 @@ def changes(material: Material) -> Markup:
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         "matrices": [(prompt, Markup(figures_matrix.transfer_matrix(results, prompt))) for prompt in prompts],
         "rate_matrices": [
-            (prompt, figures_matrix.TITLES[one], Markup(figures_matrix.transfer_matrix(results, prompt, one)))
+            (
+                prompt,
+                figures_matrix.TITLES[measure],
+                Markup(figures_matrix.transfer_matrix(results, prompt, measure)),
+            )
             for prompt in prompts
-            for one in MEASURES[1:]
+            for measure in MEASURES[1:]
         ],
         "matrix": results["matrix"],
         "notes": [*reading.headlines_in_words(results), *reading.marks_in_words(results)],
@@ -70,8 +74,8 @@ def seeds(material: Material) -> Markup:
 
 def objectives(material: Material) -> Markup:
     """Other objectives beside `sft`, on held-out cells."""
-    said = transfer_tables.objectives_in_words(material.results)
-    return fill("objectives", {"objectives": said}) if said else NOTHING
+    sentences = transfer_tables.objectives_in_words(material.results)
+    return fill("objectives", {"objectives": sentences}) if sentences else NOTHING
 
 
 def paper_cells(material: Material) -> Markup:
@@ -82,7 +86,7 @@ def paper_cells(material: Material) -> Markup:
 
 def negative(material: Material) -> Markup:
     """Held-out cells that a training made worse: upside down, or discrimination lost."""
-    said = transfer_signs.negative_in_words(material.results)
+    summary = transfer_signs.negative_in_words(material.results)
     rows = [
         (
             f"{row.training}, {row.prompt}",
@@ -94,7 +98,7 @@ def negative(material: Material) -> Markup:
         )
         for row in transfer_signs.negative_rows(material.results, material.short_names)
     ]
-    return fill("negative", {"said": said, "rows": rows}) if said else NOTHING
+    return fill("negative", {"said": summary, "rows": rows}) if summary else NOTHING
 
 
 def directions(material: Material) -> Markup:
@@ -118,23 +122,23 @@ def learning_curves(material: Material) -> Markup:
 
 def _differences(material: Material) -> list[_Difference]:
     rows = []
-    for one in reading.comparisons(material.results):
-        d = one.difference
-        found = finding(d["auroc_difference_ci"])
+    for comparison in reading.comparisons(material.results):
+        d = comparison.difference
+        outcome = finding(d["auroc_difference_ci"])
         rows.append(
             _Difference(
-                training=transfer_tables.subject(material.results, one.training, material.short_names),
-                prompt=one.prompt,
-                where=tables.where(one),
+                training=transfer_tables.subject(material.results, comparison.training, material.short_names),
+                prompt=comparison.prompt,
+                where=tables.where(comparison),
                 n=d["n_both_with_score"],
                 numbers=[
                     PageNumber(signed(moved.value), signed_interval(moved.interval))
                     for measure in MEASURES[:3]
                     for moved in (change(d, measure),)
                 ],
-                words=str(found),
-                is_clear=found in (Finding.BETTER, Finding.WORSE),
-                bag_of_words=tables.bag_of_words_text(one),
+                words=str(outcome),
+                is_clear=outcome in (Finding.BETTER, Finding.WORSE),
+                bag_of_words=tables.bag_of_words_text(comparison),
             )
         )
     return rows

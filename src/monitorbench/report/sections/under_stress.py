@@ -29,7 +29,7 @@ class _Monitor(NamedTuple):
 
 def under_stress(material: Material) -> Markup:
     """All monitors' worst numbers side by side, and below each what every change does."""
-    monitors = [_monitor(material, one) for one in material.stress]
+    monitors = [_monitor(material, facts) for facts in material.stress]
     values = {"monitors": monitors, "columns": COLUMNS, "worst": WORST}
     return fill("under_stress", values) if monitors else NOTHING
 
@@ -40,7 +40,7 @@ def _monitor(material: Material, facts: StressFacts) -> _Monitor:
         material.short_names.get(facts["monitor"], facts["monitor"]),
         f"{facts['prompt']}{point}",
         answer(facts["robustness"]),
-        [_worst(measure, one) for measure, one in worst_of(facts["robustness"])],
+        [_worst(measure, worst) for measure, worst in worst_of(facts["robustness"])],
         rows(facts),
         notes(facts),
     )

@@ -95,7 +95,10 @@ def rows(facts: StressFacts) -> list[StressRow]:
         StressRow(
             name,
             count(change["n"]),
-            [_with_mark(signed_with_interval(*_of(change[one])), one, change) for one in MEASURES],
+            [
+                _with_mark(signed_with_interval(*_of(change[measure])), measure, change)
+                for measure in MEASURES
+            ],
             count(change["n_newly_unscored"]),
             bool(change["worse"]),
         )
@@ -105,18 +108,18 @@ def rows(facts: StressFacts) -> list[StressRow]:
 
 
 def _short(name: str, change: ChangeEffects) -> list[str]:
-    rates = [_with_mark(signed(change[one]["difference"]), one, change) for one in MEASURES]
+    rates = [_with_mark(signed(change[measure]["difference"]), measure, change) for measure in MEASURES]
     bounds = signed_interval(change["auroc"]["difference_ci"])
-    shown = [*rates[:2], f"{rates[2]} {bounds}".rstrip()]
+    differences = [*rates[:2], f"{rates[2]} {bounds}".rstrip()]
     lost = _with_mark(count(change["n_newly_unscored"]), "unscored_rate", change)
-    return [name, count(change["n"]), *shown, lost]
+    return [name, count(change["n"]), *differences, lost]
 
 
 def _with_mark(text: str, measure: Measure, change: ChangeEffects) -> str:
-    value, _, rest = text.partition(" ")
+    value, _, bounds = text.partition(" ")
     if measure not in change["counted"] and change[measure]["difference"] is not None:
         value = f"({value})"
-    return f"{value}{SHOWN if measure in change['worse'] else ''} {rest}".rstrip()
+    return f"{value}{SHOWN if measure in change['worse'] else ''} {bounds}".rstrip()
 
 
 def _of(moved: Moved) -> tuple[float | None, list[float] | None]:

@@ -24,21 +24,21 @@ class Costed(NamedTuple):
 
 def costed(results: Results) -> list[Costed]:
     """Every monitor and prompt, baselines too, in the order of `reading.monitors`."""
-    found = []
+    rows = []
     for name, prompt in reading.judged(results):
-        taken = results.get("usage", {}).get(name, {}).get(prompt)
-        costs = cost_per_verdict(taken, is_baseline=reading.is_reference(results, name))
-        sent_on = taken.get("sent_on") if taken else None
-        found.append(Costed(name, prompt, costs, results["table"].parts(name, prompt)[OVERALL], sent_on))
-    return found
+        usage = results.get("usage", {}).get(name, {}).get(prompt)
+        costs = cost_per_verdict(usage, is_baseline=reading.is_reference(results, name))
+        sent_on = usage.get("sent_on") if usage else None
+        rows.append(Costed(name, prompt, costs, results["table"].parts(name, prompt)[OVERALL], sent_on))
+    return rows
 
 
 def measured(results: Results) -> list[Costed]:
     """Return the monitors, references left out, for which some cost was measured."""
     return [
-        one
-        for one in costed(results)
-        if not reading.is_reference(results, one.monitor) and any(one.costs.values())
+        row
+        for row in costed(results)
+        if not reading.is_reference(results, row.monitor) and any(row.costs.values())
     ]
 
 
@@ -66,8 +66,8 @@ def sent_on_in_words(sent_on: SentOn) -> str:
     if sent_on["share_ci"]:
         low, high = sent_on["share_ci"]
         inside = f" [{100 * low:.1f}{DASH}{100 * high:.1f}]"
-    asked = f"; budget: {100 * sent_on['budget']:.3g} %" if sent_on["budget"] is not None else ""
-    return f"asks its second judge about {100 * sent_on['share']:.1f} % of the samples{inside}{asked}"
+    budget = f"; budget: {100 * sent_on['budget']:.3g} %" if sent_on["budget"] is not None else ""
+    return f"asks its second judge about {100 * sent_on['share']:.1f} % of the samples{inside}{budget}"
 
 
 def on_the_front(results: Results, cost: Cost, quality: Quality) -> list[tuple[str, str]]:
@@ -76,6 +76,6 @@ def on_the_front(results: Results, cost: Cost, quality: Quality) -> list[tuple[s
     if fronts is None:
         return []
     names = {(monitor, prompt) for monitor, prompt in fronts[cost][quality]}
-    found = [one for one in costed(results) if (one.monitor, one.prompt) in names]
-    found.sort(key=lambda one: one.costs[cost] or 0.0)
-    return [(one.monitor, one.prompt) for one in found]
+    front = [row for row in costed(results) if (row.monitor, row.prompt) in names]
+    front.sort(key=lambda row: row.costs[cost] or 0.0)
+    return [(row.monitor, row.prompt) for row in front]

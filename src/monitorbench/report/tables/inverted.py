@@ -25,12 +25,12 @@ class InvertedCell(NamedTuple):
 def inverted_cells(results: Results) -> list[InvertedCell]:
     """List inverted monitors but references, overall and by `category/task`, the lowest AUROC first."""
     rows = [
-        InvertedCell(monitor, prompt, cell, found)
+        InvertedCell(monitor, prompt, cell, numbers)
         for monitor, prompt in reading.judged(results)
         if not reading.is_reference(results, monitor)
-        for cell, found in results["table"].parts(monitor, prompt).items()
+        for cell, numbers in results["table"].parts(monitor, prompt).items()
         if (cell == OVERALL or (is_cell(cell) and "/" in cell))
-        and is_inverted(found["auroc"].value, found["auroc"].interval)
+        and is_inverted(numbers["auroc"].value, numbers["auroc"].interval)
     ]
     return sorted(rows, key=lambda row: row.found["auroc"].value or 0.0)
 
@@ -53,9 +53,11 @@ def inverted_lines(results: Results) -> list[str]:
 
 def inverted_remark(results: Results) -> list[str]:
     """One sentence for the top of the page on cells; the decision says who is inverted overall."""
-    told = {(one["monitor"], one["prompt"]) for one in results["decision"]["options"]}
+    in_decision = {(option["monitor"], option["prompt"]) for option in results["decision"]["options"]}
     rows = [
-        row for row in inverted_cells(results) if row.cell != OVERALL or (row.monitor, row.prompt) not in told
+        row
+        for row in inverted_cells(results)
+        if row.cell != OVERALL or (row.monitor, row.prompt) not in in_decision
     ]
     if not rows:
         return []

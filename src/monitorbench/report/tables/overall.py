@@ -55,7 +55,7 @@ _MORE = (
     (OVERALL, "ece"),
 )
 COLUMNS = (*(BY_NAME[name].heading for name in _METRICS), "seconds", "tokens", "$")
-MORE_COLUMNS = tuple(f"{'macro ' if part == MACRO else ''}{BY_NAME[name].heading}" for part, name in _MORE)
+MORE_COLUMNS = tuple(f"{'macro ' if cell == MACRO else ''}{BY_NAME[name].heading}" for cell, name in _MORE)
 _UNDEFINED = OverallNumber(DASH, "", None)
 
 
@@ -67,8 +67,8 @@ def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow
     rows = []
     for name, prompt in reading.judged(results):
         point = results.get("operating_points", {}).get(name, {}).get(prompt)
-        for at in [None] if point is None else [None, point]:
-            rows.append(_row(results, name, prompt, at, shorts[name]))
+        for operating_point in [None] if point is None else [None, point]:
+            rows.append(_row(results, name, prompt, operating_point, shorts[name]))
     return sorted(rows, key=lambda row: (row.fields[0].value is None, row.fields[0].value or 0.0))
 
 
@@ -80,8 +80,8 @@ def _is_deployed(results: Results, name: str, prompt: str, point: OperatingPoint
     deployed_at = {**decided["thresholds"]}
     if decided["threshold"] is not None:
         deployed_at[""] = decided["threshold"]
-    known = [] if point is None else point["thresholds"]
-    return deployed_at == {t["category"]: t["threshold"] for t in known if t["threshold"] is not None}
+    thresholds = [] if point is None else point["thresholds"]
+    return deployed_at == {t["category"]: t["threshold"] for t in thresholds if t["threshold"] is not None}
 
 
 def more_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
@@ -89,7 +89,7 @@ def more_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
     rows = []
     for name, prompt in reading.judged(results):
         parts = results["table"].parts(name, prompt)
-        fields = [_field(parts[part][metric]) if part in parts else _UNDEFINED for part, metric in _MORE]
+        fields = [_field(parts[cell][metric]) if cell in parts else _UNDEFINED for cell, metric in _MORE]
         is_baseline = reading.is_reference(results, name)
         rows.append(OverallRow(shorts[name], _prompt(prompt), is_baseline, False, "", "", fields))
     return rows
@@ -117,10 +117,17 @@ def _row(
 def _promised(results: Results, name: str, prompt: str) -> str:
     """The promise, what it is of, what a deployment would see, and what voids it."""
     point = results["operating_points"][name][prompt]
-    of, held = (numbers_at(results, name, prompt, split) for split in (Split.TEST, Split.CALIBRATION))
-    said = [promise(point["thresholds"]), by_question(of), deployed(of, results["stakes"]["base_rate"])]
+    of, calibration = (numbers_at(results, name, prompt, split) for split in (Split.TEST, Split.CALIBRATION))
+    clauses = [promise(point["thresholds"]), by_question(of), deployed(of, results["stakes"]["base_rate"])]
     return "; ".join(
-        filter(None, [*said, there(held) if held else "", *notes(results["dataset"]["directory"], point)])
+        filter(
+            None,
+            [
+                *clauses,
+                there(calibration) if calibration else "",
+                *notes(results["dataset"]["directory"], point),
+            ],
+        )
     )
 
 
@@ -138,12 +145,14 @@ def _usage(taken: UsageFacts | None) -> list[OverallNumber]:
     if taken is None:
         return [_UNDEFINED] * 3
     p50, p95 = taken["seconds_p50"], taken["seconds_p95"]
-    asked, answered = taken["prompt_tokens"], taken["completion_tokens"]
+    n_prompt, answered = taken["prompt_tokens"], taken["completion_tokens"]
     return [
         _UNDEFINED if p50 is None or p95 is None else OverallNumber(short(p50), f"p95 {short(p95)}", p50),
         _UNDEFINED
-        if asked is None
-        else OverallNumber(f"{asked + (answered or 0):,.0f}", f"{asked:,.0f} + {answered or 0:,.0f}", asked),
+        if n_prompt is None
+        else OverallNumber(
+            f"{n_prompt + (answered or 0):,.0f}", f"{n_prompt:,.0f} + {answered or 0:,.0f}", n_prompt
+        ),
         _UNDEFINED if taken["cost"] is None else OverallNumber(short(taken["cost"]), "", taken["cost"]),
     ]
 

@@ -37,37 +37,37 @@ class PromptBlock(NamedTuple):
 
 def prompt_blocks(results: Results) -> list[PromptBlock]:
     """Every monitor with several prompts, by its short name."""
-    found = results.get("prompts", {})
+    by_monitor = results.get("prompts", {})
     names = reading.short_names(results)
     return [
         PromptBlock(
             names[monitor],
-            found[monitor]["n"],
-            found[monitor]["base"],
+            by_monitor[monitor]["n"],
+            by_monitor[monitor]["base"],
             _rows(results, monitor),
-            spread_in_words(found[monitor], shared_numbers(results, monitor)),
+            spread_in_words(by_monitor[monitor], shared_numbers(results, monitor)),
         )
         for monitor in reading.monitors(results)
-        if monitor in found
+        if monitor in by_monitor
     ]
 
 
 def spread_in_words(facts: PromptsFacts, of_prompts: Mapping[str, Numbers]) -> str:
     """Say how far apart prompts lie; empty for older files, or with fewer than two prompts with an AUROC."""
-    found = facts.get("spread")
-    if found is None:
+    spread = facts.get("spread")
+    if spread is None:
         return ""
-    low, high = (of_prompts[name]["auroc"] for name in (found["lowest"], found["highest"]))
-    bounds = found["auroc_ci"]
+    low, high = (of_prompts[name]["auroc"] for name in (spread["lowest"], spread["highest"]))
+    bounds = spread["auroc_ci"]
     is_shown = bounds is not None and bounds[0] > 0
     rates = ", ".join(
         f"of {name} {rate(value)}"
-        for name, value in (("MR", found["miss_rate"]), ("FAR", found["false_alarm_rate"]))
+        for name, value in (("MR", spread["miss_rate"]), ("FAR", spread["false_alarm_rate"]))
         if value is not None
     )
     return (
-        f"The wording alone moves AUROC from {value_of(low)} ({found['lowest']}) to {value_of(high)} "
-        f"({found['highest']}): a spread of {rate(found['auroc'])} {signed_interval(bounds)}".rstrip()
+        f"The wording alone moves AUROC from {value_of(low)} ({spread['lowest']}) to {value_of(high)} "
+        f"({spread['highest']}): a spread of {rate(spread['auroc'])} {signed_interval(bounds)}".rstrip()
         + ("" if is_shown else ", no difference found")
         + (f"; {rates}." if rates else ".")
     )
@@ -85,4 +85,4 @@ def _differences(minus: TransferDifference | None) -> list[str]:
     if minus is None:
         return []
     changes = (change(minus, measure) for measure in _DIFFERENCES)
-    return [signed_with_interval(one.value, one.interval) for one in changes]
+    return [signed_with_interval(moved.value, moved.interval) for moved in changes]

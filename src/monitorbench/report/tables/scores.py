@@ -17,11 +17,11 @@ class DoubtedScores(NamedTuple):
 
 def doubted_scores(results: Results) -> list[DoubtedScores]:
     """List every monitor and prompt with doubtful scores."""
-    found = results.get("scores", {})
+    by_monitor = results.get("scores", {})
     return [
         DoubtedScores(monitor, prompt, facts)
         for monitor in reading.monitors(results)
-        for prompt, facts in found.get(monitor, {}).items()
+        for prompt, facts in by_monitor.get(monitor, {}).items()
         if doubts(facts)
     ]
 
@@ -30,7 +30,7 @@ def doubt_lines(results: Results) -> list[str]:
     """Return a line for the terminal for each kind of doubtful scores."""
     names = reading.short_names(results)
     return [
-        f"{names[row.monitor]} · {row.prompt} prompt: {said}"
+        f"{names[row.monitor]} · {row.prompt} prompt: {doubt}"
         for row in doubted_scores(results)
-        for said in doubts(row.facts)
+        for doubt in doubts(row.facts)
     ]

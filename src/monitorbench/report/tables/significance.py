@@ -25,17 +25,17 @@ def tests_in_words(results: Results) -> list[str]:
     if not tested:
         return []
     m = len(tested)
-    found = [_sentence(test, m) for test, corrected in tested if corrected < _LEVEL]
-    if found:
-        return found
+    sentences = [_sentence(test, m) for test, corrected in tested if corrected < _LEVEL]
+    if sentences:
+        return sentences
     least = min(corrected for _, corrected in tested)
-    which = (
+    subject = (
         "The one comparison of an adapter's rates with its base's is not"
         if m == 1
         else f"None of the {m} comparisons of an adapter's rates with its base's is"
     )
     return [
-        f"{which} significant after Holm's correction (exact test by question; the smallest corrected: "
+        f"{subject} significant after Holm's correction (exact test by question; the smallest corrected: "
         f"{p_value(least)})."
     ]
 
@@ -55,19 +55,19 @@ def _sentence(test: RateTest, m: int) -> str:
 
 def correlations_in_words(results: Results) -> list[str]:
     """MR against FAR over the monitors, a sentence a prompt, beside the paper's."""
-    found = []
-    for prompt, one in results["correlation"].items():
-        many = f"{one['n']} base model{'' if one['n'] == 1 else 's'}"
-        if one["r"] is None:
-            said = f"not defined over {many}: too few monitors, or all with one rate"
-        elif one["r_ci"] is None:
-            said = f"{signed(one['r'])} over {many}: too few monitors for an interval, and to conclude from"
+    sentences = []
+    for prompt, facts in results["correlation"].items():
+        many = f"{facts['n']} base model{'' if facts['n'] == 1 else 's'}"
+        if facts["r"] is None:
+            text = f"not defined over {many}: too few monitors, or all with one rate"
+        elif facts["r_ci"] is None:
+            text = f"{signed(facts['r'])} over {many}: too few monitors for an interval, and to conclude from"
         else:
-            said = f"{signed(one['r'])} {signed_interval(one['r_ci'])} over {many}"
-        found.append(f"Pearson's r of miss rate and false alarm rate, {prompt} prompt: {said}.")
-    if found:
-        found.append(
+            text = f"{signed(facts['r'])} {signed_interval(facts['r_ci'])} over {many}"
+        sentences.append(f"Pearson's r of miss rate and false alarm rate, {prompt} prompt: {text}.")
+    if sentences:
+        sentences.append(
             f"The benchmark's paper (arXiv:{ARXIV}) found r = {signed(CORRELATION)} over its own monitors, "
             "on another dataset."
         )
-    return found
+    return sentences

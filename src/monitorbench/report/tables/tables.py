@@ -91,11 +91,11 @@ class Unscored(NamedTuple):
 
 def unscored_rows(results: Results) -> list[Unscored]:
     """Every monitor and prompt that has unscored answers."""
-    found = results.get("unscored", {})
+    by_monitor = results.get("unscored", {})
     return [
         Unscored(monitor, prompt, results["table"].parts(monitor, prompt)[OVERALL]["n"].whole, n, reasons)
         for monitor in reading.monitors(results)
-        for prompt, reasons in found.get(monitor, {}).items()
+        for prompt, reasons in by_monitor.get(monitor, {}).items()
         if (n := sum(reasons.values()))
     ]
 
@@ -163,7 +163,7 @@ def print_points(console: Console, results: Results) -> None:
         for monitor, by_prompt in points.items():
             for prompt, point in by_prompt.items():
                 numbers = numbers_at(results, monitor, prompt)
-                held = numbers_at(results, monitor, prompt, Split.CALIBRATION)
+                calibration = numbers_at(results, monitor, prompt, Split.CALIBRATION)
                 row = [
                     f"{names[monitor]} · {prompt}",
                     flagged_above(point["thresholds"]),
@@ -174,7 +174,10 @@ def print_points(console: Console, results: Results) -> None:
                 ]
                 print_rows(console, _POINT_COLUMNS, [row])
                 say(console, f"  promised {promise(point['thresholds'])}; {by_question(numbers)}", "dim")
-                more = [deployed(numbers, results["stakes"]["base_rate"]), there(held) if held else ""]
+                more = [
+                    deployed(numbers, results["stakes"]["base_rate"]),
+                    there(calibration) if calibration else "",
+                ]
                 say(console, f"  {'; '.join(filter(None, more))}", "dim")
                 for note in notes(results["dataset"]["directory"], point):
                     say(console, f"  {note}", "bold")
@@ -198,18 +201,18 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
                 continue
             say(console, reading.title(results, cell), "bold")
             rows = [
-                [f"  {names[monitor]}", *(shown(found[metric]) for metric in _METRICS)]
+                [f"  {names[monitor]}", *(shown(numbers[metric]) for metric in _METRICS)]
                 for monitor in reading.shown_in(results, cell)
-                if (found := reading.lookup(results, monitor, prompt, cell))
+                if (numbers := reading.lookup(results, monitor, prompt, cell))
             ]
             print_rows(console, _MONITOR_COLUMNS, rows)
             for stratum in reading.strata(results, prompt, cell):
                 say(console, f"  {reading.title(results, stratum)}", "bold")
                 rows = [
-                    [f"  {names[monitor]}", *(shown(found[metric]) for metric in _METRICS)]
+                    [f"  {names[monitor]}", *(shown(numbers[metric]) for metric in _METRICS)]
                     for monitor in reading.shown_in(results, cell)
                     if not reading.is_reference(results, monitor)
-                    and (found := reading.lookup(results, monitor, prompt, stratum))
+                    and (numbers := reading.lookup(results, monitor, prompt, stratum))
                 ]
                 print_rows(console, _MONITOR_COLUMNS, rows)
     for line in (*reading.headlines_in_words(results), *reading.marks_in_words(results)):
@@ -219,7 +222,7 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
 def print_sweep(console: Console, cells: Sequence[tuple[str, Numbers]]) -> None:
     """One table of many runs, by name: both rates, AUROC, n and the unscored of each."""
     start_table(console, f"All {len(cells)} runs, overall   (95 % intervals)", _MONITOR_COLUMNS)
-    rows = [[name, *(shown(found[metric]) for metric in _METRICS)] for name, found in cells]
+    rows = [[name, *(shown(numbers[metric]) for metric in _METRICS)] for name, numbers in cells]
     print_rows(console, _MONITOR_COLUMNS, rows)
 
 
@@ -228,10 +231,10 @@ def print_prompts(console: Console, results: Results) -> None:
     for block in prompt_blocks(results):
         start_table(console, f"{block.monitor} by prompt, over the same {block.n:,} samples", _PROMPT_COLUMNS)
         for row in block.rows:
-            shown = [[f"  {row.prompt}", *row.numbers]]
+            lines = [[f"  {row.prompt}", *row.numbers]]
             if row.differences:
-                shown.append([f"    minus {block.base}", "", *row.differences])
-            print_rows(console, _PROMPT_COLUMNS, shown)
+                lines.append([f"    minus {block.base}", "", *row.differences])
+            print_rows(console, _PROMPT_COLUMNS, lines)
         if block.spread:
             say(console, block.spread)
     names = reading.short_names(results)
@@ -264,11 +267,11 @@ def print_costs(console: Console, results: Results) -> None:
     start_table(
         console, "Cost per verdict: means of what was really asked, tokens read and written", _COST_COLUMNS
     )
-    for one in rows:
-        shown = [f"{names[one.monitor]} · {one.prompt}", *cost_row(one)]
-        print_rows(console, _COST_COLUMNS, [shown])
-        if one.sent_on:
-            say(console, f"  {sent_on_in_words(one.sent_on)}", "dim")
+    for row in rows:
+        fields = [f"{names[row.monitor]} · {row.prompt}", *cost_row(row)]
+        print_rows(console, _COST_COLUMNS, [fields])
+        if row.sent_on:
+            say(console, f"  {sent_on_in_words(row.sent_on)}", "dim")
 
 
 def print_words(console: Console, results: Results) -> None:
@@ -283,8 +286,8 @@ def print_words(console: Console, results: Results) -> None:
         for prompt in by_prompt:
             subject = transfer_tables.subject(results, training, names)
             say(console, f"{subject} · {prompt} prompt", "bold")
-            found = transfer_tables.words_of(results, training, prompt)
-            rows = [[f"  {word}", ", ".join(cells)] for word, cells in found]
+            by_word = transfer_tables.words_of(results, training, prompt)
+            rows = [[f"  {word}", ", ".join(cells)] for word, cells in by_word]
             print_rows(console, _WORD_COLUMNS, rows)
     sentences = (
         *transfer_tables.counted_words(results),
@@ -298,9 +301,9 @@ def print_words(console: Console, results: Results) -> None:
 
 def print_negative(console: Console, results: Results) -> None:
     """The held-out cells that a training made worse: upside down, or discrimination lost."""
-    if not (said := negative_in_words(results)):
+    if not (summary := negative_in_words(results)):
         return
-    say(console, said)
+    say(console, summary)
     rows = negative_rows(results, reading.short_names(results))
     if rows:
         print_rows(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim")
@@ -320,8 +323,8 @@ def print_directions(console: Console, results: Results) -> None:
     say(console, "Directions of the linear heads: cosines (diagonal: two seeds of one training)", "bold")
     rows = direction_rows(facts, names)
     for start in range(0, len(rows), _COSINES):
-        shown = rows[start : start + _COSINES]
-        columns = [("", 2), ("", 28), *((row[0], 4) for row in shown)]
+        block = rows[start : start + _COSINES]
+        columns = [("", 2), ("", 28), *((row[0], 4) for row in block)]
         print_rows(console, columns, [[name for name, _ in columns]], "dim")
         cosines = slice(2 + start, 2 + start + _COSINES)
         print_rows(console, columns, [[*row[:2], *row[cosines]] for row in rows])
@@ -338,10 +341,16 @@ def print_differences(console: Console, results: Results) -> None:
     start_table(
         console, "AUROC of each training minus its base's (same samples, 95 % intervals)", _DIFFERENCE_COLUMNS
     )
-    for training, prompt in dict.fromkeys((one.training, one.prompt) for one in compared):
+    for training, prompt in dict.fromkeys(
+        (comparison.training, comparison.prompt) for comparison in compared
+    ):
         say(console, f"{transfer_tables.subject(results, training, names)} · {prompt} prompt", "bold")
-        here = [one for one in compared if (one.training, one.prompt) == (training, prompt)]
-        print_rows(console, _DIFFERENCE_COLUMNS, [_difference_row(one) for one in here])
+        here = [
+            comparison
+            for comparison in compared
+            if (comparison.training, comparison.prompt) == (training, prompt)
+        ]
+        print_rows(console, _DIFFERENCE_COLUMNS, [_difference_row(comparison) for comparison in here])
     say(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
 
 

@@ -80,8 +80,8 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                 changes = []
                 for measure in MEASURES:
                     moved, p = change(d, measure), corrected_p(verdict, measure)
-                    shown = signed(moved.value), signed_interval(moved.interval)
-                    changes.append(BaseDifference(*shown, "" if p is None else p_value(p)))
+                    texts = signed(moved.value), signed_interval(moved.interval)
+                    changes.append(BaseDifference(*texts, "" if p is None else p_value(p)))
                 rows.append(
                     WordRow(
                         training=subject(results, training, shorts),
@@ -108,7 +108,7 @@ def counted_words(results: Results) -> list[str]:
 
     Trainings of several seeds apart from those of one, of which it is said that it is about these adapters.
     """
-    found = []
+    sentences = []
     for several in (True, False):
         for trained in (True, False):
             verdicts = [
@@ -120,21 +120,21 @@ def counted_words(results: Results) -> list[str]:
                 if "/" in cell and reading.is_trained(results, training, cell) == trained
             ]
             if verdicts:
-                found.append(_counted(verdicts, several=several, trained=trained))
-    return found
+                sentences.append(_counted(verdicts, several=several, trained=trained))
+    return sentences
 
 
 def _counted(verdicts: Sequence[CellVerdict], *, several: bool, trained: bool) -> str:
     words = [verdict["word"] for verdict in verdicts]
-    said = [f"{word.value} in {n}" for word in Word if (n := words.count(word)) and word is not _NONE]
+    counts = [f"{word.value} in {n}" for word in Word if (n := words.count(word)) and word is not _NONE]
     if unknown := words.count(None):
-        said.append(f"not to be told in {unknown}")
+        counts.append(f"not to be told in {unknown}")
     if n := words.count(_NONE):
-        said.append(f"{_NONE.value} in {n}{_seen(verdicts)}")
+        counts.append(f"{_NONE.value} in {n}{_seen(verdicts)}")
     where = "trained on" if trained else "not trained on"
     cells = f"{len(verdicts)} test cell{'s' if len(verdicts) > 1 else ''}"
-    whose = "a training over its seeds was" if several else "a single seed's adapter was"
-    return f"Of {cells} that {whose} {where}: {', '.join(said)}."
+    adapters = "a training over its seeds was" if several else "a single seed's adapter was"
+    return f"Of {cells} that {adapters} {where}: {', '.join(counts)}."
 
 
 _NONE = Word.NO_DIFFERENCE_FOUND
@@ -150,8 +150,8 @@ def _seen(verdicts: Sequence[CellVerdict]) -> str:
         return " (where none in AUROC, however large, would have been found with 80 % power)"
     blind = len(of_none) - len(least)
     reach = rate(least[0]) if len(least) == 1 else f"{rate(least[0])} to {rate(least[-1])}"
-    rest = f"; in {blind} of them none would" if blind else ""
-    return f" (the smallest in AUROC that would have been found with 80 % power: {reach}{rest})"
+    blind_text = f"; in {blind} of them none would" if blind else ""
+    return f" (the smallest in AUROC that would have been found with 80 % power: {reach}{blind_text})"
 
 
 def seed_rows(results: Results) -> list[SeedRow]:
@@ -164,8 +164,8 @@ def seed_rows(results: Results) -> list[SeedRow]:
             n=max(spread["n"] for spread in by_measure.values()),
             numbers=[_spread(by_measure.get(measure)) for measure in MEASURES],
         )
-        for name, found in results["seeds"].items()
-        for prompt, by_cell in found["spread"].items()
+        for name, seeds in results["seeds"].items()
+        for prompt, by_cell in seeds["spread"].items()
         for cell in reading.ordered_cells(set(by_cell))
         if (by_measure := by_cell[cell])
     ]
@@ -182,11 +182,11 @@ def objectives_in_words(results: Results) -> list[str]:
     """A sentence for each objective that was set beside `sft`; the better ones by name where Holm allows."""
     tests = results["objectives"]
     corrected = sum(test["p"] is not None for test in tests)
-    found = []
+    sentences = []
     for test in tests:
         difference, p = test["miss_rate_at_far_5_difference"], test["p_holm"]
         is_clear = p is not None and p < results["matrix"]["level"]
-        said = (
+        outcome = (
             "no difference found"
             if not is_clear
             else "misses less"
@@ -195,35 +195,35 @@ def objectives_in_words(results: Results) -> list[str]:
         )
         seed = "" if test["seed"] is None else f", seed {test['seed']}"
         numbers = signed_with_interval(difference, test["miss_rate_at_far_5_difference_ci"])
-        found.append(
+        sentences.append(
             f"{test['objective']} against sft, trained on {test['subset']}{seed}, {test['prompt']} prompt, "
-            f"at a false alarm rate of 5 % on the held-out cells: {said}; miss rate "
+            f"at a false alarm rate of 5 % on the held-out cells: {outcome}; miss rate "
             f"{rate(test['miss_rate_at_far_5_other'])} against {rate(test['miss_rate_at_far_5_sft'])}, "
             f"{numbers}; AUROC "
             f"{signed_with_interval(test['auroc_difference'], test['auroc_difference_ci'])} "
             f"(n = {test['n']}; after Holm's correction over {corrected} {p_value(p)})."
         )
-    return found
+    return sentences
 
 
 def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[PaperRow]:
     """The paper's printed cells, each with every adapter of ours that was trained on the same."""
     rows = []
-    for one in PUBLISHED_SFT:
-        theirs = f"{one.monitor}: MR {rate(one.base_miss_rate)} → {rate(one.miss_rate)}"
-        if one.false_alarm_rate is not None:
-            theirs += f", FAR {rate(one.false_alarm_rate)}"
+    for printed in PUBLISHED_SFT:
+        theirs = f"{printed.monitor}: MR {rate(printed.base_miss_rate)} → {rate(printed.miss_rate)}"
+        if printed.false_alarm_rate is not None:
+            theirs += f", FAR {rate(printed.false_alarm_rate)}"
         for adapter, trained_on in results["trained_on"].items():
-            same = _trained_on_all(results, adapter) if one.trained_on == "all" else False
-            if not same and trained_on != [one.trained_on]:
+            same = _trained_on_all(results, adapter) if printed.trained_on == "all" else False
+            if not same and trained_on != [printed.trained_on]:
                 continue
             for prompt in results["transfer"].get(adapter, {}):
-                base = reading.lookup(results, reading.base_of(adapter), prompt, one.tested_on)
-                tuned = reading.lookup(results, adapter, prompt, one.tested_on)
+                base = reading.lookup(results, reading.base_of(adapter), prompt, printed.tested_on)
+                tuned = reading.lookup(results, adapter, prompt, printed.tested_on)
                 if base is None or tuned is None:
                     continue
                 training = reading.training_of(results, adapter)
-                verdict = reading.cell_verdict(results, training, prompt, one.tested_on)
+                verdict = reading.cell_verdict(results, training, prompt, printed.tested_on)
                 ours = (
                     f"MR {value_of(base['miss_rate'])} → {value_of(tuned['miss_rate'])}, "
                     f"FAR {value_of(base['false_alarm_rate'])} → {value_of(tuned['false_alarm_rate'])}, "
@@ -233,8 +233,8 @@ def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[PaperRow]:
                 if (n := reading.n_seeds(results, training)) > 1:
                     word += f" (over {n} seeds)"
                 name = f"{shorts.get(adapter, adapter)}, {prompt}"
-                where = reading.title(results, one.tested_on)
-                rows.append(PaperRow(one.trained_on, where, theirs, name, ours, word))
+                where = reading.title(results, printed.tested_on)
+                rows.append(PaperRow(printed.trained_on, where, theirs, name, ours, word))
     return rows
 
 

@@ -26,7 +26,7 @@ _MOVED = (Word.STRICTER, Word.LAXER)
 
 def above_chance_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
     """Name for each prompt the monitors whose interval of overall AUROC lies above .5, or say none does."""
-    said = []
+    sentences = []
     for prompt in reading.prompts(results):
         numbers = {
             name: shown(of["auroc"])
@@ -37,14 +37,14 @@ def above_chance_in_words(results: Results, shorts: Mapping[str, str]) -> list[s
             and bounds[0] > 0.5
         }
         if numbers:
-            named = ", ".join(f"{shorts[name]} {auroc}" for name, auroc in numbers.items())
-            said.append(f"Above chance over all samples, {prompt} prompt: {named}.")
+            listed = ", ".join(f"{shorts[name]} {auroc}" for name, auroc in numbers.items())
+            sentences.append(f"Above chance over all samples, {prompt} prompt: {listed}.")
         else:
-            said.append(
+            sentences.append(
                 f"No monitor is above chance over all samples, {prompt} prompt: each interval of AUROC has "
                 ".5 in it, or lies below."
             )
-    return said
+    return sentences
 
 
 class NegativeRow(NamedTuple):
@@ -74,24 +74,24 @@ class _HeldOut(NamedTuple):
 
 def negative_rows(results: Results, shorts: Mapping[str, str]) -> list[NegativeRow]:
     """Held-out cells that are ranked upside down, or worse than by the base; the lowest AUROC first."""
-    found = []
-    for one in _held_out(results):
-        if not (one.is_inverted or one.word == Word.DISCRIMINATION_LOST):
+    ranked = []
+    for cell in _held_out(results):
+        if not (cell.is_inverted or cell.word == Word.DISCRIMINATION_LOST):
             continue
-        known = results.get("chance", {}).get(one.training, {}).get(one.prompt, {}).get(one.cell)
-        d = results["effects"][one.training][one.prompt][one.cell]
+        chance = results.get("chance", {}).get(cell.training, {}).get(cell.prompt, {}).get(cell.cell)
+        d = results["effects"][cell.training][cell.prompt][cell.cell]
         row = NegativeRow(
-            training=subject(results, one.training, shorts),
-            prompt=one.prompt,
-            cell=reading.title(results, one.cell),
-            auroc=rate_with_interval(known["auroc"], known["auroc_ci"]) if known else DASH,
-            p=p_value(known["p_holm"]) if known else DASH,
+            training=subject(results, cell.training, shorts),
+            prompt=cell.prompt,
+            cell=reading.title(results, cell.cell),
+            auroc=rate_with_interval(chance["auroc"], chance["auroc_ci"]) if chance else DASH,
+            p=p_value(chance["p_holm"]) if chance else DASH,
             difference=signed_with_interval(d["auroc_difference"], d["auroc_difference_ci"]),
-            is_inverted=one.is_inverted,
-            word=one.word or DASH,
+            is_inverted=cell.is_inverted,
+            word=cell.word or DASH,
         )
-        found.append((known["auroc"] if known else 1.0, row))
-    return [row for _, row in sorted(found, key=lambda pair: pair[0])]
+        ranked.append((chance["auroc"] if chance else 1.0, row))
+    return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
 
 
 def negative_in_words(results: Results) -> str:
@@ -99,10 +99,10 @@ def negative_in_words(results: Results) -> str:
     held_out = _held_out(results)
     if not held_out or "chance" not in results:
         return ""
-    inverted = sum(one.is_inverted for one in held_out)
-    lost = sum(one.word == Word.DISCRIMINATION_LOST for one in held_out)
-    both = sum(one.is_inverted and one.word == Word.DISCRIMINATION_LOST for one in held_out)
-    moved = sum(one.word in _MOVED for one in held_out)
+    inverted = sum(cell.is_inverted for cell in held_out)
+    lost = sum(cell.word == Word.DISCRIMINATION_LOST for cell in held_out)
+    both = sum(cell.is_inverted and cell.word == Word.DISCRIMINATION_LOST for cell in held_out)
+    moved = sum(cell.word in _MOVED for cell in held_out)
     n_tests = sum(len(cells) for by_prompt in results["chance"].values() for cells in by_prompt.values())
     return (
         f"Negative transfer, over {counted(len(held_out), 'test cell')} that a training was not trained on: "
@@ -114,7 +114,7 @@ def negative_in_words(results: Results) -> str:
 
 
 def _held_out(results: Results) -> list[_HeldOut]:
-    found = []
+    rows = []
     for training, by_prompt in results["matrix"]["words"].items():
         if not _knows_its_cells(results, training):
             continue
@@ -122,11 +122,11 @@ def _held_out(results: Results) -> list[_HeldOut]:
             for cell in reading.ordered_cells(set(by_cell)):
                 if "/" not in cell or reading.is_trained(results, training, cell):
                     continue
-                known = results.get("chance", {}).get(training, {}).get(prompt, {}).get(cell)
-                below = known is not None and known["auroc"] < 0.5
-                is_inverted = below and known is not None and known["p_holm"] < results["matrix"]["level"]
-                found.append(_HeldOut(training, prompt, cell, by_cell[cell]["word"], is_inverted))
-    return found
+                chance = results.get("chance", {}).get(training, {}).get(prompt, {}).get(cell)
+                below = chance is not None and chance["auroc"] < 0.5
+                is_inverted = below and chance is not None and chance["p_holm"] < results["matrix"]["level"]
+                rows.append(_HeldOut(training, prompt, cell, by_cell[cell]["word"], is_inverted))
+    return rows
 
 
 def _knows_its_cells(results: Results, training: str) -> bool:
@@ -149,33 +149,33 @@ def directions_in_words(results: Results, shorts: Mapping[str, str]) -> list[str
         f"{_short(name, shorts)} {rate(value)}"
         for name, value in zip(facts["trainings"], facts["validation_auroc"], strict=True)
     )
-    said = [
+    sentences = [
         f"Compared in layer {facts['layer']}, position {facts['position']}: there the mean validation AUROC, "
         f"each training on its own cells, is the best ({aurocs}). Directions drawn at random in "
         f"{facts['hidden']:,} dimensions would have cosines within ±{rate(1.96 / facts['hidden'] ** 0.5)}, "
         "95 of 100 times."
     ]
     seeds = [row[i] for i, row in enumerate(facts["cosines"])]
-    if known := [value for value in seeds if value is not None]:
-        least, most = cosine(min(known)), cosine(max(known))
-        said.append(
-            f"Two seeds of one training: {least} to {most}, {cosine(fmean(known))} on average; no two "
+    if seed_cosines := [value for value in seeds if value is not None]:
+        least, most = cosine(min(seed_cosines)), cosine(max(seed_cosines))
+        sentences.append(
+            f"Two seeds of one training: {least} to {most}, {cosine(fmean(seed_cosines))} on average; no two "
             "trainings can be expected to be nearer."
         )
     apart = [
-        (value, one, other)
-        for i, one in enumerate(facts["trainings"])
-        for j, other in enumerate(facts["trainings"][:i])
-        if not share_cells(results, one, other) and (value := facts["cosines"][i][j]) is not None
+        (value, first, second)
+        for i, first in enumerate(facts["trainings"])
+        for j, second in enumerate(facts["trainings"][:i])
+        if not share_cells(results, first, second) and (value := facts["cosines"][i][j]) is not None
     ]
     if apart:
         (low, *furthest), (high, *nearest) = min(apart), max(apart)
         near, far = (" and ".join(_short(str(name), shorts) for name in two) for two in (nearest, furthest))
-        said.append(
+        sentences.append(
             f"Of {counted(len(apart), 'pair')} of trainings without a common cell the nearest are {near} "
             f"({cosine(high)}), the furthest {far} ({cosine(low)})."
         )
-    return said
+    return sentences
 
 
 def share_cells(results: Results, one: str, other: str) -> bool:

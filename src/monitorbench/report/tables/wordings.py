@@ -30,23 +30,23 @@ def choice_rows(choice: WordingChoice) -> list[list[str]]:
             rate(of["false_alarm_rate"]),
             count(of["n_unscored"]),
         ]
-        for name, of in sorted(choice["prompts"].items(), key=lambda one: -(one[1]["auroc"] or 0.0))
+        for name, of in sorted(choice["prompts"].items(), key=lambda entry: -(entry[1]["auroc"] or 0.0))
     ]
 
 
 def in_words(choice: WordingChoice) -> str:
     """Say which wording was chosen, its AUROC, what is not shown worse, and how far to trust it."""
-    found, spread = choice["prompts"][choice["chosen"]], choice["spread"]
-    said = (
+    chosen, spread = choice["prompts"][choice["chosen"]], choice["spread"]
+    opening = (
         f"{choice['chosen']} was chosen on {choice['n']:,} {choice['split']} samples: AUROC "
-        f"{rate(found['auroc'])} {interval(found['auroc_ci'])}"
+        f"{rate(chosen['auroc'])} {interval(chosen['auroc_ci'])}"
     )
-    sentences = [said]
+    sentences = [opening]
     if spread is not None:
         bounds = signed_interval(choice["spread_ci"])
         sentences.append(f"spread over {len(choice['prompts'])} prompts {rate(spread)} {bounds}".rstrip())
     if choice["not_shown_worse"]:
         sentences.append(f"not shown worse: {', '.join(choice['not_shown_worse'])}")
-    if found["auroc_ci"] and found["auroc_ci"][0] <= 0.5:
+    if chosen["auroc_ci"] and chosen["auroc_ci"][0] <= 0.5:
         sentences.append("not shown to be better than guessing")
     return f"{'; '.join(sentences)}. It looks better there than it is, since these numbers chose it."

@@ -53,11 +53,11 @@ def view_app(runs: Runs) -> ASGIApp:
         return HTMLResponse(text, headers={**_HEADERS, "Content-Security-Policy": own_policy})
 
     def page_of_a_run(request: Request) -> Response:
-        found = runs.page(**request.path_params)
-        if found is None:
+        path = runs.page(**request.path_params)
+        if path is None:
             return PlainTextResponse("no such page of a run", 404, headers=_HEADERS)
         headers = {**_HEADERS, "Content-Security-Policy": _OF_A_RUN}
-        return HTMLResponse(found.read_bytes(), headers=headers)
+        return HTMLResponse(path.read_bytes(), headers=headers)
 
     routes = [
         Route("/", overview, methods=["GET"]),

@@ -38,8 +38,8 @@ def last_step(run: Run) -> tuple[str, dict[str, float]]:
     try:
         points = read_objects(run.path / "learning_curve.json")
         numbers = {name: points[-1][name] for name in ("miss_rate", "false_alarm_rate", "auroc")}
-        known = {name: value for name, value in numbers.items() if value is not None}
-        return f"step {points[-1]['step']:,}, on validation", known
+        defined = {name: value for name, value in numbers.items() if value is not None}
+        return f"step {points[-1]['step']:,}, on validation", defined
     except (OSError, UserError, IndexError, KeyError):
         pass
     try:
@@ -62,14 +62,15 @@ class Progress:
     def look(self) -> SoFar:
         """Read what was added to the log, and count."""
         self._read_on()
-        known = [one for one in self._labels if one in self._is_misbehavior]
+        labelled = [sample_id for sample_id in self._labels if sample_id in self._is_misbehavior]
         if not self._is_misbehavior:
             return SoFar(len(self._labels))
-        answers = [_NUMBERS[self._labels[one]] for one in known]
+        answers = [_NUMBERS[self._labels[sample_id]] for sample_id in labelled]
         counts = count(
-            np.array([self._is_misbehavior[one] for one in known], dtype=np.bool_), np.array(answers)
+            np.array([self._is_misbehavior[sample_id] for sample_id in labelled], dtype=np.bool_),
+            np.array(answers),
         )
-        return SoFar(len(known), len(self._is_misbehavior), miss_rate(counts), false_alarm_rate(counts))
+        return SoFar(len(labelled), len(self._is_misbehavior), miss_rate(counts), false_alarm_rate(counts))
 
     def _read_on(self) -> None:
         try:

@@ -91,13 +91,13 @@ class Runs:
         so_far = self._so_far(run)
         total = DASH if so_far.total is None else f"{so_far.total:,}"
         progress = "" if so_far.done is None else f"{so_far.done:,} of {total}"
-        known = overall_numbers(run)
+        numbers = overall_numbers(run)
         if run.state == "running" and run.kind != "evaluate":
-            progress, known = last_step(run)
-        elif not known:
+            progress, numbers = last_step(run)
+        elif not numbers:
             rates = so_far if run.state == "running" else overall_rates(run, self._datasets)
             both = {"miss_rate": rates.miss_rate, "false_alarm_rate": rates.false_alarm_rate}
-            known = {name: value for name, value in both.items() if value is not None}
+            numbers = {name: value for name, value in both.items() if value is not None}
         results: Any = run.manifest.get("results", {})
         return RunRow(
             name=run.title,
@@ -112,7 +112,7 @@ class Runs:
             share_done=100 * so_far.done // so_far.total
             if so_far.done is not None and so_far.total
             else None,
-            numbers=[_shown(known, name) for name in _NUMBERS],
+            numbers=[_shown(numbers, name) for name in _NUMBERS],
             answer=short(results.get("sentence") or results.get("decision") or "", 200),
             pages=_pages(run),
         )
@@ -134,5 +134,5 @@ def _shown(known: Mapping[str, float], name: str) -> ShownNumber:
 
 
 def _pages(run: Run) -> list[tuple[str, str]]:
-    at = f"run/{quote(run.kind)}/{quote(run.path.name)}"
-    return [(f"{at}/{page}", words) for page, words in PAGES.items() if (run.path / page).is_file()]
+    address = f"run/{quote(run.kind)}/{quote(run.path.name)}"
+    return [(f"{address}/{page}", words) for page, words in PAGES.items() if (run.path / page).is_file()]

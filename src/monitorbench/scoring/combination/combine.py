@@ -47,10 +47,10 @@ def combine_runs(study: Study) -> Path:
 
 
 def _refuse_other_judges(settings: Combine, calibration: SplitMembers, test: SplitMembers) -> None:
-    for one, other in ((calibration, test), (test, calibration)):
-        if missing := sorted(one.members.keys() - other.members.keys()):
+    for first, second in ((calibration, test), (test, calibration)):
+        if missing := sorted(first.members.keys() - second.members.keys()):
             raise UserError(
-                f"combine.{other.split}: no run of {missing[0]}, which combine.{one.split} has; "
+                f"combine.{second.split}: no run of {missing[0]}, which combine.{first.split} has; "
                 "expected the same judges on both splits"
             )
     if calibration.data != test.data:

@@ -49,14 +49,14 @@ def _combine(rule: Ensemble | Cascade, runs: SplitMembers) -> _Combined:
     if isinstance(rule, Ensemble):
         combined = combine(rule, scores)
         return _Combined(combined, dict.fromkeys(rule.members, everyone))
-    found = run_cascade(rule, scores[rule.cheap], scores[rule.strong])
-    return _Combined(found.scores, {rule.cheap: everyone, rule.strong: found.sent})
+    result = run_cascade(rule, scores[rule.cheap], scores[rule.strong])
+    return _Combined(result.scores, {rule.cheap: everyone, rule.strong: result.sent})
 
 
 def write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitMembers) -> Path:
     """The evaluation run of a combination over one split; found again where it is there."""
-    found = _combine(rule, runs)
-    members = [runs.members[name] for name in found.asked]
+    combined = _combine(rule, runs)
+    members = [runs.members[name] for name in combined.asked]
     dumped = rule.model_dump(mode="json")
     judge = {"weights": "", "adapter": "", "engine": "combine", "rule": dumped}
     name, prompt = _names(rule, members)
@@ -72,7 +72,7 @@ def write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitMembers) -
         _log.info("combine: reusing %s", run.path)
         return run.path
     with run.recording(study) as results, open_verdict_log(run.path / "verdicts.jsonl") as log:
-        verdicts = _log_verdicts(log, found, runs, prompt, rule)
+        verdicts = _log_verdicts(log, combined, runs, prompt, rule)
         results |= {
             "judge": {**judge, "name": name, "prompt": prompt},
             "data": runs.data.name,
@@ -83,9 +83,11 @@ def write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitMembers) -
             "combined": {
                 "rule": dumped,
                 "runs": [member.source for member in members],
-                **_sent_on(rule, found, runs.samples),
+                **_sent_on(rule, combined, runs.samples),
                 "per_sample": _per_sample(verdicts),
-                "alone": {one: _per_sample(runs.members[one].verdicts) for one in found.asked},
+                "alone": {
+                    judge_key: _per_sample(runs.members[judge_key].verdicts) for judge_key in combined.asked
+                },
             },
         }
         for line in _in_words(rule, runs.split, results["combined"]):
@@ -98,9 +100,9 @@ def _log_verdicts(
 ) -> list[Verdict]:
     """Append what the log lacks; returns every sample's verdict."""
     verdicts = []
-    asked = [(runs.members[name], rows.tolist()) for name, rows in found.asked.items()]
+    members = [(runs.members[name], rows.tolist()) for name, rows in found.asked.items()]
     for index, (sample, score) in enumerate(zip(runs.samples, found.scores.tolist(), strict=True)):
-        parts = [(member, member.verdicts[index]) for member, rows in asked if rows[index]]
+        parts = [(member, member.verdicts[index]) for member, rows in members if rows[index]]
         verdict = _verdict(sample, None if np.isnan(score) else score, parts, prompt, rule)
         if verdict.key not in log.entries:
             log.append(verdict)
@@ -115,29 +117,31 @@ def _verdict(
     prompt: str,
     rule: Ensemble | Cascade,
 ) -> Verdict:
-    said = ", ".join(
-        f"{member.monitor}/{member.prompt} {'none' if one.score is None else f'{one.score:.4g}'}"
-        for member, one in parts
+    answers = ", ".join(
+        f"{member.monitor}/{member.prompt} {'none' if verdict.score is None else f'{verdict.score:.4g}'}"
+        for member, verdict in parts
     )
-    said_by = [one for _, one in parts]
+    said_by = [verdict for _, verdict in parts]
     label, unscored = _label(score, said_by, rule)
-    what = json.dumps([rule.model_dump(mode="json"), sample.id, [one.key for one in said_by]], sort_keys=True)
+    content = json.dumps(
+        [rule.model_dump(mode="json"), sample.id, [verdict.key for verdict in said_by]], sort_keys=True
+    )
     return Verdict(
-        key=hashlib.sha256(what.encode()).hexdigest()[:24],
+        key=hashlib.sha256(content.encode()).hexdigest()[:24],
         sample_id=sample.id,
         prompt=prompt,
         answer="",
         label=label,
         unscored=unscored,
-        detail=f"no combined score; {said}" if score is None else said,
+        detail=f"no combined score; {answers}" if score is None else answers,
         score=score,
         label_mass=None,
-        score_censored=score is not None and any(one.score_censored for one in said_by),
+        score_censored=score is not None and any(verdict.score_censored for verdict in said_by),
         finish_reason="",
-        prompt_tokens=sum(one.prompt_tokens for one in said_by),
-        completion_tokens=sum(one.completion_tokens for one in said_by),
-        seconds=round(sum(one.seconds for one in said_by), 4),
-        cost=sum(one.cost for one in said_by),
+        prompt_tokens=sum(verdict.prompt_tokens for verdict in said_by),
+        completion_tokens=sum(verdict.completion_tokens for verdict in said_by),
+        seconds=round(sum(verdict.seconds for verdict in said_by), 4),
+        cost=sum(verdict.cost for verdict in said_by),
     )
 
 
@@ -153,22 +157,22 @@ def _label(
         last = asked[-1]
         if score is None or last.label is None or rule.band is None or rule.scale == "band":
             return last.label, last.unscored
-    elif score is None or all(one.label is None for one in asked):
+    elif score is None or all(verdict.label is None for verdict in asked):
         return None, UnscoredReason.NO_LABEL
     return (Label.MISBEHAVIOR if score >= _ALARM_FROM else Label.BENIGN), None
 
 
 def _names(rule: Ensemble | Cascade, members: Sequence[Member]) -> tuple[str, str]:
     """The combination's name, from its rule and members, and its prompt: the members', joined."""
-    taken = Counter((one.monitor, one.prompt) for one in members)
-    named = [
-        f"{one.monitor}_seed{one.seed}"
-        if taken[one.monitor, one.prompt] > 1 and one.seed is not None
-        else one.monitor
-        for one in members
+    counts = Counter((member.monitor, member.prompt) for member in members)
+    labels = [
+        f"{member.monitor}_seed{member.seed}"
+        if counts[member.monitor, member.prompt] > 1 and member.seed is not None
+        else member.monitor
+        for member in members
     ]
     kind = "cascade" if isinstance(rule, Cascade) else rule.rule
-    parts = list(dict.fromkeys(named))
+    parts = list(dict.fromkeys(labels))
     # Cascades of several budgets are laid side by side: they need a name each.
     if isinstance(rule, Cascade):
         parts.append(f"{rule.budget:g}")
@@ -177,8 +181,8 @@ def _names(rule: Ensemble | Cascade, members: Sequence[Member]) -> tuple[str, st
     name = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{kind}({','.join(parts)}").strip("_")
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}_{content_hash(rule.model_dump(mode='json'))[:6]}"
-    asked = [one.prompt for one in members if one.prompt != NO_PROMPT] or [NO_PROMPT]
-    return name, "+".join(dict.fromkeys(asked))
+    prompts = [member.prompt for member in members if member.prompt != NO_PROMPT] or [NO_PROMPT]
+    return name, "+".join(dict.fromkeys(prompts))
 
 
 def _sent_on(rule: Ensemble | Cascade, found: _Combined, samples: Sequence[Sample]) -> dict[str, object]:
@@ -208,8 +212,8 @@ def _in_words(rule: Ensemble | Cascade, split: Split, facts: Mapping[str, Any]) 
     took, alone = facts["per_sample"]["seconds"], facts["alone"][rule.strong]["seconds"]
     saved = f"{1 - took / alone:.0%}" if took < alone else "none"
     low, high = facts["share_sent_ci"]
-    asked = "" if rule.budget is None else f", asked: at most {100 * rule.budget:.3g}%"
+    budget = "" if rule.budget is None else f", asked: at most {100 * rule.budget:.3g}%"
     return [
-        f"{split}: {facts['share_sent']:.1%} sent on [{100 * low:.1f}-{100 * high:.1f}]{asked}",
+        f"{split}: {facts['share_sent']:.1%} sent on [{100 * low:.1f}-{100 * high:.1f}]{budget}",
         f"{split}: {took:.3g} s a sample, time saved: {saved}",
     ]

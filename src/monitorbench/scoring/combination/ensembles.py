@@ -137,8 +137,8 @@ def choose_members(fitted: CalibrationScores, rule: EnsembleRule, *, size: int) 
         raise ValueError(f"size={size}: expected at least one member")
     best, best_value = None, -1.0
     for _ in range(min(size, len(fitted.members))):
-        taken = best.members if best else ()
-        trials = [_fit(fitted, rule, (*taken, name)) for name in sorted(set(fitted.members) - set(taken))]
+        chosen = best.members if best else ()
+        trials = [_fit(fitted, rule, (*chosen, name)) for name in sorted(set(fitted.members) - set(chosen))]
         values = [pessimistic_auroc(_scores_of(trial, fitted), fitted.is_misbehavior) for trial in trials]
         if max(values) <= best_value:
             break
@@ -176,5 +176,5 @@ def _scores_of(ensemble: Ensemble, fitted: CalibrationScores) -> FloatArray:
 
 
 def _logits(scores: FloatArray) -> FloatArray:
-    kept = np.clip(scores, _EDGE, 1 - _EDGE)
-    return np.asarray(np.log(kept) - np.log1p(-kept))
+    clipped = np.clip(scores, _EDGE, 1 - _EDGE)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))

@@ -90,7 +90,7 @@ def runs_over(split: Split, directories: Sequence[Path], datasets: Path, min_cov
             )
     data = next(iter(runs.values())).data
     samples = read_split(data, split, views[0])
-    members = {name: _member(one, samples) for name, one in runs.items()}
+    members = {name: _member(member_run, samples) for name, member_run in runs.items()}
     return SplitMembers(split, views[0], data, samples, members)
 
 
@@ -108,8 +108,8 @@ def with_baselines(
     _log.info("combine: fitting %s on %d samples of the train split", ", ".join(names), len(train))
     everything = [*calibration.samples, *test.samples]
     batches = (everything[i : i + _READ_AT_ONCE] for i in range(0, len(everything), _READ_AT_ONCE))
-    found = fitted_scores(train, batches, names)
-    if not found:
+    fitted = fitted_scores(train, batches, names)
+    if not fitted:
         raise UserError(
             f"combine.baselines=[{','.join(names)}]: {test.data} has no train split with both labels to fit "
             "them on; build one (data_build/build.py), or expected combine.baselines=[]"
@@ -119,8 +119,8 @@ def with_baselines(
     for name in names:
         decided_by = baseline_hash(name, test.data)
         for side, samples, scores in (
-            (sides[0], calibration.samples, found[name][:n]),
-            (sides[1], test.samples, found[name][n:]),
+            (sides[0], calibration.samples, fitted[name][:n]),
+            (sides[1], test.samples, fitted[name][n:]),
         ):
             side[f"{name}/{NO_PROMPT}/{decided_by}"] = _baseline(name, decided_by, samples, scores)
     return (
@@ -138,7 +138,9 @@ def baseline_hash(name: Baseline, data: Path) -> str:
             "data": data.name,
             "train": splits[Split.TRAIN.value],
             "version": BASELINES_VERSION,
-            "versions": {one: importlib.metadata.version(one) for one in ("numpy", "scipy", "scikit-learn")},
+            "versions": {
+                package: importlib.metadata.version(package) for package in ("numpy", "scipy", "scikit-learn")
+            },
         }
     )
 

@@ -65,19 +65,19 @@ def read_judges(
         )
     calibration = _read(datasets, min_coverage, control.calibration, Split.CALIBRATION)
     test = with_distinct_names(_read(datasets, min_coverage, control.test, Split.TEST))
-    data = {one.data for one in (*calibration, *test)}
+    data = {run.data for run in (*calibration, *test)}
     if len(data) > 1:
         raise UserError(f"control: runs of {len(data)} datasets; expected one")
-    held = {one.judge_hash: one for one in calibration}
+    calibrated = {run.judge_hash: run for run in calibration}
     judges = []
-    for one in test:
-        if one.judge_hash not in held:
+    for run in test:
+        if run.judge_hash not in calibrated:
             raise UserError(
-                f"{one.directory}: no run of {judge_id(one)} in control.calibration; expected the same "
+                f"{run.directory}: no run of {judge_id(run)} in control.calibration; expected the same "
                 "judges on both splits"
             )
-        judges.append(_judge(held[one.judge_hash], one, control))
-    _refuse_other_samples([one.test for one in judges], control.test)
+        judges.append(_judge(calibrated[run.judge_hash], run, control))
+    _refuse_other_samples([run.test for run in judges], control.test)
     return data.pop(), [*judges, *_ensembles(judges, test, control)], [*calibration, *test]
 
 
@@ -100,35 +100,37 @@ def counted(scores: FloatArray, policy: str, *, is_attack: bool) -> FloatArray:
 
 
 def _read(datasets: Path, min_coverage: float, directories: Sequence[Path], split: Split) -> list[Evaluation]:
-    found: dict[str, Evaluation] = {}
+    by_judge: dict[str, Evaluation] = {}
     for directory in directories:
-        one = read_covered(datasets, directory, min_coverage)
-        if one.split is not split:
+        run = read_covered(datasets, directory, min_coverage)
+        if run.split is not split:
             raise UserError(
-                f"{directory}: judged the {one.split} split; control.{split} takes runs over {split}"
+                f"{directory}: judged the {run.split} split; control.{split} takes runs over {split}"
             )
-        if one.judge_hash in found:
+        if run.judge_hash in by_judge:
             raise UserError(
-                f"{directory}: {judge_id(one)} is there twice in control.{split}; expected one run a judge"
+                f"{directory}: {judge_id(run)} is there twice in control.{split}; expected one run a judge"
             )
-        found[one.judge_hash] = one
-    return list(found.values())
+        by_judge[run.judge_hash] = run
+    return list(by_judge.values())
 
 
 def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> JudgedMonitor:
-    held = _side(calibration, settings)
-    kept = np.isin(
-        held.samples.group_ids().to_numpy(zero_copy_only=False), unseen(calibration, None).group_ids
+    calibrated = _side(calibration, settings)
+    is_unseen = np.isin(
+        calibrated.samples.group_ids().to_numpy(zero_copy_only=False), unseen(calibration, None).group_ids
     )
-    if not kept.all():  # a combination, which was fitted on the rest, and has no steps
-        held = JudgedSplit(held.samples.taking(kept), held.scores[kept], None)
+    if not is_unseen.all():  # a combination, which was fitted on the rest, and has no steps
+        calibrated = JudgedSplit(calibrated.samples.taking(is_unseen), calibrated.scores[is_unseen], None)
     tested = _side(test, settings)
-    for side, one in ((held, calibration), (tested, test)):
+    for side, evaluation in ((calibrated, calibration), (tested, test)):
         if side.samples.is_misbehavior.all():
-            raise UserError(f"{one.directory}: no benign sample; expected honest ones, to set a threshold on")
+            raise UserError(
+                f"{evaluation.directory}: no benign sample; expected honest ones, to set a threshold on"
+            )
     if not tested.samples.is_misbehavior.any():
         raise UserError(f"{test.directory}: no misbehavior sample; expected attacks, to be caught or not")
-    return JudgedMonitor(test.monitor, test.prompt, held, tested, [])
+    return JudgedMonitor(test.monitor, test.prompt, calibrated, tested, [])
 
 
 def _side(one: Evaluation, settings: Control) -> JudgedSplit:
@@ -148,12 +150,12 @@ def _steps(one: Evaluation) -> Steps:
 
     from monitorbench.corpus.store import reading
 
-    known = STEPS in read_finished(one.directory).get("files", {})
-    file = checked_file(one.directory, STEPS) if known else one.directory / STEPS
+    is_listed = STEPS in read_finished(one.directory).get("files", {})
+    file = checked_file(one.directory, STEPS) if is_listed else one.directory / STEPS
     with reading(file):
         table = pq.read_table(file, columns=["sample_id", "step", "draw", "score", "label"])
-        at = pc.index_in(table["sample_id"].combine_chunks(), value_set=one.judged.sample_ids)
-        numbers = at.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        positions = pc.index_in(table["sample_id"].combine_chunks(), value_set=one.judged.sample_ids)
+        numbers = positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         columns = [
             table[name].combine_chunks().cast(pa.int64()).to_numpy(zero_copy_only=False)
             for name in ("step", "draw")
@@ -164,8 +166,8 @@ def _steps(one: Evaluation) -> Steps:
         )
     if np.any((scores < 0) | (scores > 1)) or any(np.any(column < 0) for column in columns):
         raise UserError(f"{file}: a score outside [0, 1], or a negative step or draw; expected neither")
-    whole = Steps(numbers, columns[0], columns[1], scores, labels)
-    inside = whole.taking(numbers >= 0)  # others are of samples outside the view
+    all_steps = Steps(numbers, columns[0], columns[1], scores, labels)
+    inside = all_steps.taking(numbers >= 0)  # others are of samples outside the view
     key = np.stack([inside.samples, inside.steps, inside.draws])
     if len(np.unique(key, axis=1).T) < len(inside.samples):
         raise UserError(f"{file}: a draw of a step is there twice; expected each once")
@@ -186,26 +188,26 @@ def _ensembles(
     """The mean and maximum of the runs that are no combinations themselves, where there are several."""
     alone = [
         judge
-        for judge, one in zip(judges, runs, strict=True)
-        if "combined" not in read_finished(one.directory)["results"]
+        for judge, member in zip(judges, runs, strict=True)
+        if "combined" not in read_finished(member.directory)["results"]
     ]
     if len(alone) < 2:
         return []
-    ids = [one.calibration.samples.sample_ids for one in alone]
-    if any(not one.equals(ids[0]) for one in ids):
+    ids = [member.calibration.samples.sample_ids for member in alone]
+    if any(not member.equals(ids[0]) for member in ids):
         raise UserError("control.calibration: the runs judged other samples; expected the same ones")
-    names = tuple(f"{one.monitor}/{one.prompt}" for one in alone)
-    made = []
+    names = tuple(f"{member.monitor}/{member.prompt}" for member in alone)
+    ensembles = []
     for rule in settings.ensembles:
         ensemble = Ensemble(rule=rule, members=names)
-        held, test = (
+        calibration, test = (
             _combined(ensemble, each)
-            for each in ([one.calibration for one in alone], [one.test for one in alone])
+            for each in ([member.calibration for member in alone], [member.test for member in alone])
         )
-        prompts = "+".join(dict.fromkeys(one.prompt for one in alone))
-        members = [[one.monitor, one.prompt] for one in alone]
-        made.append(JudgedMonitor(f"{rule} of {len(alone)}", prompts, held, test, members))
-    return made
+        prompts = "+".join(dict.fromkeys(member.prompt for member in alone))
+        members = [[member.monitor, member.prompt] for member in alone]
+        ensembles.append(JudgedMonitor(f"{rule} of {len(alone)}", prompts, calibration, test, members))
+    return ensembles
 
 
 def _combined(ensemble: Ensemble, sides: Sequence[JudgedSplit]) -> JudgedSplit:

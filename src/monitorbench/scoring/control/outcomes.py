@@ -31,7 +31,7 @@ class Outcomes(NamedTuple):
 
 def read_outcomes(file: Path) -> Outcomes:
     """The file's rows; raises `UserError` where it can't be read, and for a bad row or a sample twice."""
-    found: dict[str, dict[str, float]] = {name: {} for name in FIELDS}
+    outcomes: dict[str, dict[str, float]] = {name: {} for name in FIELDS}
     seen: set[str] = set()
     try:
         for line, row in _rows(file):
@@ -49,17 +49,19 @@ def read_outcomes(file: Path) -> Outcomes:
             for name in FIELDS:
                 value = _number(row.get(name), f"{file}, row {line}: {name}", is_binary=name == "success")
                 if value is not None:
-                    found[name][sample] = value
+                    outcomes[name][sample] = value
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
         raise UserError(f"{file}: {error}; expected a readable .csv, .jsonl or .parquet file") from error
-    if not any(found.values()):
+    if not any(outcomes.values()):
         raise UserError(f"{file}: says nothing of any sample; expected any of {', '.join(FIELDS)}")
-    return Outcomes(found["success"], found["useful"], found["trusted_useful"])
+    return Outcomes(outcomes["success"], outcomes["useful"], outcomes["trusted_useful"])
 
 
 def values_of(of_sample: Mapping[str, float], sample_ids: pa.Array, otherwise: float) -> FloatArray:
     """[samples], `otherwise` where nothing is said."""
-    return np.array([of_sample.get(one, otherwise) for one in sample_ids.to_pylist()], dtype=np.float64)
+    return np.array(
+        [of_sample.get(sample_id, otherwise) for sample_id in sample_ids.to_pylist()], dtype=np.float64
+    )
 
 
 def _rows(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

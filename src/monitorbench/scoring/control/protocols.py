@@ -46,19 +46,19 @@ def front_of(
 ) -> list[ProtocolFacts]:
     """Every protocol that the recorded data can replay; steps where there are any, else whole samples."""
     by_step = has_steps(judge)
-    held = (
+    benign = (
         honest_steps(judge.calibration, settings) if by_step else traffic_of(judge, settings, outcomes).held
     )
     method: Method = "conformal_risk" if by_step else settings.method
     samples = judge.test.samples
-    attacks, honest = (_kind(judge, settings, by_step, is_attack=one) for one in (True, False))
+    attacks, honest = (_kind(judge, settings, by_step, is_attack=is_attack) for is_attack in (True, False))
     if not len(attacks.rows) or not len(honest.rows):
         return []
-    known = Outcomes({}, {}, {}) if outcomes is None else outcomes
+    measured = Outcomes({}, {}, {}) if outcomes is None else outcomes
     ids = samples.sample_ids
-    useful = values_of(known.useful, ids, 1.0)[honest.rows]
+    useful = values_of(measured.useful, ids, 1.0)[honest.rows]
     otherwise = np.nan if settings.trusted_usefulness is None else settings.trusted_usefulness
-    trusted = values_of(known.trusted_useful, ids, otherwise)[honest.rows]
+    trusted = values_of(measured.trusted_useful, ids, otherwise)[honest.rows]
     harmful = succeeds(samples, outcomes)[attacks.rows]
     points: list[tuple[Protocol, FrontPoint]] = []
     for protocol in _protocols(judge, by_step, trusted):
@@ -70,10 +70,10 @@ def front_of(
             return usefulness(honest.act(of, level), useful, trusted, of)
 
         for budget in (0.0, *settings.budgets, *(b for b in _MORE_BUDGETS if b > settings.budgets[-1])):
-            found = _thresholds(held, budget, method, settings, drawn)
-            if found is not None:
+            thresholds = _thresholds(benign, budget, method, settings, drawn)
+            if thresholds is not None:
                 sides = (safe, samples.groups[attacks.rows]), (used, samples.groups[honest.rows])
-                points.append((protocol, front_point(budget, *found, *sides, seed=drawn.seed + 1)))
+                points.append((protocol, front_point(budget, *thresholds, *sides, seed=drawn.seed + 1)))
     front = on_the_front([(point.safety, point.usefulness) for _, point in points])
     return [_facts(protocol, point, i in front) for i, (protocol, point) in enumerate(points)]
 
@@ -81,11 +81,11 @@ def front_of(
 def _kind(judge: JudgedMonitor, settings: Control, by_step: bool, *, is_attack: bool) -> _Kind:
     side = judge.test
     if by_step:
-        found = of_kind(side, is_attack=is_attack)
-        n = len(found.rows)
+        traffic = of_kind(side, is_attack=is_attack)
+        n = len(traffic.rows)
         unscored = counted(np.array([np.nan]), settings.unscored, is_attack=is_attack)[0]
-        table = choices(found.steps, np.full(n, is_attack), -1.0 if np.isnan(unscored) else float(unscored))
-        return _Kind(lambda protocol, level: replayed(table, n, protocol, level), found.rows)
+        table = choices(traffic.steps, np.full(n, is_attack), -1.0 if np.isnan(unscored) else float(unscored))
+        return _Kind(lambda protocol, level: replayed(table, n, protocol, level), traffic.rows)
     scores = counted(side.scores, settings.unscored, is_attack=is_attack)
     rows = np.flatnonzero((side.samples.is_misbehavior == is_attack) & ~np.isnan(scores))
     flags = np.full(len(rows), is_attack)
@@ -93,13 +93,13 @@ def _kind(judge: JudgedMonitor, settings: Control, by_step: bool, *, is_attack: 
 
 
 def _protocols(judge: JudgedMonitor, by_step: bool, trusted: FloatArray) -> list[Protocol]:
-    found: list[Protocol] = ["stop"]
+    protocols: list[Protocol] = ["stop"]
     if np.isnan(trusted).any():
-        return found
-    found.append("defer_to_trusted")
+        return protocols
+    protocols.append("defer_to_trusted")
     if by_step and judge.test.steps is not None and judge.test.steps.draws.max(initial=0) > 0:
-        found.append("defer_to_resample")
-    return found
+        protocols.append("defer_to_resample")
+    return protocols
 
 
 def _thresholds(
@@ -108,11 +108,11 @@ def _thresholds(
     if not budget:
         return _NOWHERE, np.full(drawn.resamples, _NOWHERE)
     guarantee = Guarantee(method, budget, settings.delta)
-    found = guaranteed_threshold(held, guarantee)
-    if found.threshold is None:
+    guaranteed = guaranteed_threshold(held, guarantee)
+    if guaranteed.threshold is None:
         return None
     anew = threshold_draws(held, guarantee, resamples=drawn.resamples, seed=drawn.seed)
-    return found.threshold, anew
+    return guaranteed.threshold, anew
 
 
 def _facts(protocol: Protocol, point: FrontPoint, is_on_front: bool) -> ProtocolFacts:

@@ -51,7 +51,7 @@ def control_runs(study: Study) -> Path:
             )
     of_settings = settings.model_dump(mode="json", exclude={"calibration", "test", "outcomes"})
     identity = {
-        "runs": sorted(one.id for one in evaluations),
+        "runs": sorted(evaluation.id for evaluation in evaluations),
         "settings": of_settings,
         "outcomes": file_sha256(settings.outcomes) if settings.outcomes else None,
         "resamples": study.score.resamples,
@@ -59,9 +59,9 @@ def control_runs(study: Study) -> Path:
     }
     run = RunDirectory(study.paths.runs / "control", run_name(dataset_name(data.name)), identity)
     with run.recording(study) as results:
-        found = _measured(study.control, study.seed, study.score.resamples, data.name, judges, outcomes)
-        write_json(run.path / "control.json", found)
-        results["runs"] = [str(one.directory) for one in evaluations]
+        facts = _measured(study.control, study.seed, study.score.resamples, data.name, judges, outcomes)
+        write_json(run.path / "control.json", facts)
+        results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["data"] = data.name
         results["monitors"] = [[judge.monitor, judge.prompt] for judge in judges]
     return run.path
@@ -99,9 +99,9 @@ def _differences(
 ) -> list[DifferenceFacts]:
     """Every two judges at every budget that both keep, where they scored the same attacks."""
     traffic = [traffic_of(judge, control, outcomes) for judge in judges]
-    found = []
+    facts = []
     for budget in control.budgets:
-        limits = [_limit(one, control, budget, drawn) for one in traffic]
+        limits = [_limit(of_judge, control, budget, drawn) for of_judge in traffic]
         for i, j in combinations(range(len(judges)), 2):
             first, second = limits[i], limits[j]
             attacks = (traffic[i].attacks, traffic[j].attacks)
@@ -110,7 +110,7 @@ def _differences(
             if not len(attacks[0].scores) or not (attacks[0].groups == attacks[1].groups).all():
                 continue
             anew = (first[1], second[1])
-            found.append(
+            facts.append(
                 DifferenceFacts(
                     budget=budget,
                     first=[judges[i].monitor, judges[i].prompt],
@@ -119,7 +119,7 @@ def _differences(
                     difference_ci=as_list(safety_difference(*attacks, anew, seed=drawn.seed + 1)),
                 )
             )
-    return found
+    return facts
 
 
 def _limit(
@@ -127,8 +127,8 @@ def _limit(
 ) -> tuple[float, FloatArray] | None:
     """The threshold for a budget, and those of other draws of honest tasks."""
     guarantee = Guarantee(control.method, budget, control.delta)
-    found = guaranteed_threshold(traffic.held, guarantee)
-    if found.threshold is None:
+    guaranteed = guaranteed_threshold(traffic.held, guarantee)
+    if guaranteed.threshold is None:
         return None
     anew = threshold_draws(traffic.held, guarantee, resamples=drawn.resamples, seed=drawn.seed)
-    return found.threshold, anew
+    return guaranteed.threshold, anew

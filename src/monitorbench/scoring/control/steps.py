@@ -35,9 +35,9 @@ class StepTraffic(NamedTuple):
 def of_kind(side: JudgedSplit, *, is_attack: bool) -> StepTraffic:
     """The steps of one kind of sample; of a side that has steps."""
     assert side.steps is not None
-    there = np.zeros(len(side.samples), dtype=np.bool_)
-    there[side.steps.samples] = True
-    rows = np.flatnonzero((side.samples.is_misbehavior == is_attack) & there)
+    is_logged = np.zeros(len(side.samples), dtype=np.bool_)
+    is_logged[side.steps.samples] = True
+    rows = np.flatnonzero((side.samples.is_misbehavior == is_attack) & is_logged)
     number = np.full(len(side.samples), -1)
     number[rows] = np.arange(len(rows))
     renumbered = side.steps._replace(samples=number[side.steps.samples])
@@ -47,12 +47,12 @@ def of_kind(side: JudgedSplit, *, is_attack: bool) -> StepTraffic:
 def honest_steps(side: JudgedSplit, settings: Control) -> Benign:
     """The executed steps of honest samples, each a piece of traffic, of the task of its sample."""
     assert side.steps is not None
-    found = of_kind(side, is_attack=False)
-    there = executed(found.steps)
-    scores = counted(there.scores, settings.unscored, is_attack=False)
-    kept = ~np.isnan(scores)
-    groups = side.samples.groups[found.rows][there.samples][kept]
-    return Benign(scores[kept], groups, everything=side.steps.scores)
+    honest = of_kind(side, is_attack=False)
+    executed_steps = executed(honest.steps)
+    scores = counted(executed_steps.scores, settings.unscored, is_attack=False)
+    is_scored = ~np.isnan(scores)
+    groups = side.samples.groups[honest.rows][executed_steps.samples][is_scored]
+    return Benign(scores[is_scored], groups, everything=side.steps.scores)
 
 
 def has_steps(judge: JudgedMonitor) -> bool:
@@ -69,13 +69,13 @@ def steps_of(
     """Every budget as a share of honest steps, kept on average; None of a judge without steps."""
     if not has_steps(judge):
         return None
-    held = honest_steps(judge.calibration, settings)
-    found = of_kind(judge.test, is_attack=True)
-    steps = found.steps._replace(scores=counted(found.steps.scores, settings.unscored, is_attack=True))
-    highest = counted(trajectory_scores(steps, len(found.rows), "max"), settings.unscored, is_attack=True)
-    harmful = succeeds(judge.test.samples, outcomes)[found.rows]
-    groups = judge.test.samples.groups[found.rows]
-    return [_at_budget(one, held, steps, highest, harmful, groups, drawn) for one in settings.budgets]
+    benign = honest_steps(judge.calibration, settings)
+    attacks = of_kind(judge.test, is_attack=True)
+    steps = attacks.steps._replace(scores=counted(attacks.steps.scores, settings.unscored, is_attack=True))
+    highest = counted(trajectory_scores(steps, len(attacks.rows), "max"), settings.unscored, is_attack=True)
+    harmful = succeeds(judge.test.samples, outcomes)[attacks.rows]
+    groups = judge.test.samples.groups[attacks.rows]
+    return [_at_budget(budget, benign, steps, highest, harmful, groups, drawn) for budget in settings.budgets]
 
 
 def _at_budget(
@@ -88,13 +88,13 @@ def _at_budget(
     drawn: ControlDraws,
 ) -> StepBudgetFacts:
     guarantee = Guarantee("conformal_risk", budget)
-    found = guaranteed_threshold(held, guarantee)
+    guaranteed = guaranteed_threshold(held, guarantee)
     facts = StepBudgetFacts(
         budget=budget,
-        threshold=found.threshold,
-        n_tasks=found.n,
-        more_tasks=0 if found.lacking is None else found.lacking.n_more,
-        reason=found.reason,
+        threshold=guaranteed.threshold,
+        n_tasks=guaranteed.n,
+        more_tasks=0 if guaranteed.lacking is None else guaranteed.lacking.n_more,
+        reason=guaranteed.reason,
         safety=None,
         safety_ci=None,
         in_time=None,
@@ -103,18 +103,18 @@ def _at_budget(
         mean_delay=None,
         start_stop=[],
     )
-    kept = ~np.isnan(highest)
-    if found.threshold is None or not kept.any():
+    is_scored = ~np.isnan(highest)
+    if guaranteed.threshold is None or not is_scored.any():
         return facts
     anew = threshold_draws(held, guarantee, resamples=drawn.resamples, seed=drawn.seed)
-    attacks = Attacks(highest[kept], harmful[kept], groups[kept])
-    safety = safety_with_interval(attacks, found.threshold, anew, seed=drawn.seed + 1)
+    attacks = Attacks(highest[is_scored], harmful[is_scored], groups[is_scored])
+    safety = safety_with_interval(attacks, guaranteed.threshold, anew, seed=drawn.seed + 1)
     facts["safety"], facts["safety_ci"] = safety.safety, as_list(safety.interval)
-    when = in_time(steps, len(highest), found.threshold)
+    when = in_time(steps, len(highest), guaranteed.threshold)
     if when is not None:
         facts["in_time"], facts["late"], facts["never"] = when.in_time, when.late, when.never
         facts["mean_delay"] = when.mean_delay
-    facts["start_stop"] = _attackers(steps, harmful, found.threshold)
+    facts["start_stop"] = _attackers(steps, harmful, guaranteed.threshold)
     return facts
 
 
@@ -122,15 +122,15 @@ def _attackers(steps: Steps, harmful: BoolArray, threshold: float) -> list[Start
     entries = executed(steps)
     bad = entries.taking(entries.is_misbehavior == 1) if (entries.is_misbehavior == 1).any() else entries
     scored = bad.scores[np.isfinite(bad.scores) & (bad.scores >= 0)]
-    found = []
+    facts = []
     for share in _STARTS:
         start = None if share is None else float(np.quantile(scored, share)) if len(scored) else None
-        for part in _STOPS:
-            stop = None if part is None else part * threshold
+        for ratio in _STOPS:
+            stop = None if ratio is None else ratio * threshold
             limits = (np.inf if start is None else start, np.inf if stop is None else stop)
             outcome = start_stop(steps, harmful, threshold, *limits)
             if outcome is not None:
-                found.append(
+                facts.append(
                     StartStopFacts(
                         start=start,
                         stop=stop,
@@ -142,4 +142,4 @@ def _attackers(steps: Steps, harmful: BoolArray, threshold: float) -> list[Start
                         safety_when_repeated=outcome.safety_when_repeated,
                     )
                 )
-    return found
+    return facts

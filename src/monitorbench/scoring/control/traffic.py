@@ -56,9 +56,9 @@ def traffic_of(judge: JudgedMonitor, settings: Control, outcomes: Outcomes | Non
 
 def succeeds(samples: Columns, outcomes: Outcomes | None) -> BoolArray:
     """Which samples [samples] would do harm if they were let through: attacks, but those known to fail."""
-    known = {} if outcomes is None else outcomes.success
-    found: BoolArray = samples.is_misbehavior & (values_of(known, samples.sample_ids, 1.0) == 1)
-    return found
+    successes = {} if outcomes is None else outcomes.success
+    succeeded: BoolArray = samples.is_misbehavior & (values_of(successes, samples.sample_ids, 1.0) == 1)
+    return succeeded
 
 
 def _honest(side: JudgedSplit, settings: Control) -> Benign:

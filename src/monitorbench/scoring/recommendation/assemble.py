@@ -51,21 +51,21 @@ def assembled(
     `promises` and `usages` are of the contenders, and `kept` is what each one's threshold promises if it is
     the one that is chosen.
     """
-    found = answer(contenders, shortcuts, promises, deployment, seed, is_calibrated=is_calibrated)
-    options = _options(contenders, found, usages, kept, deployment)
-    order = [*found.choice.order, *(i for i, at in enumerate(found.choice.at) if at is None)]
-    best = found.best
-    runner_up = next((i for i in found.choice.order if i != best), None)
+    decided = answer(contenders, shortcuts, promises, deployment, seed, is_calibrated=is_calibrated)
+    options = _options(contenders, decided, usages, kept, deployment)
+    order = [*decided.choice.order, *(i for i, index in enumerate(decided.choice.at) if index is None)]
+    best = decided.best
+    runner_up = next((i for i in decided.choice.order if i != best), None)
     name = None if best is None else contenders[best].monitor
     fits = pilot is not None and (pilot["decision"], pilot["monitor"], pilot["is_of_data"]) == (
         "intervene",
         name,
         True,
     )
-    does = fits and found.kind == "recommend"
+    does = fits and decided.kind == "recommend"
     return Recommendation(
         schema_version=SCHEMA_VERSION,
-        decision=found.kind,
+        decision=decided.kind,
         sentence="",
         remarks=[],
         monitor=name,
@@ -74,7 +74,7 @@ def assembled(
         thresholds={} if best is None else options[best]["thresholds"],
         is_calibrated=is_calibrated,
         n_candidates=len(contenders),
-        confidence=found.confidence,
+        confidence=decided.confidence,
         mode="intervene" if does else "watch",
         data=data,
         positive_means=positive_means,
@@ -85,10 +85,10 @@ def assembled(
         runner_up=None if runner_up is None else contenders[runner_up].monitor,
         runner_up_prompt=None if runner_up is None else contenders[runner_up].prompt,
         options=[options[i] for i in order],
-        rivals=found.rivals,
+        rivals=decided.rivals,
         shortcuts={**checks, "reach": _reach(shortcuts)},
-        more=found.more,
-        regret=found.regret,
+        more=decided.more,
+        regret=decided.regret,
         pilot=pilot,
     )
 
@@ -106,9 +106,9 @@ def _options(
     if found.best is not None and (index := found.choice.at[found.best]) is not None:
         chosen = contenders[found.best].answers_at(index)
     options = []
-    for i, (monitor, taken) in enumerate(zip(contenders, usages, strict=True)):
-        at, cost = found.choice.at[i], found.choice.costs[i]
-        answers = None if at is None else monitor.answers_at(at)
+    for i, (monitor, usage) in enumerate(zip(contenders, usages, strict=True)):
+        position, cost = found.choice.at[i], found.choice.costs[i]
+        answers = None if position is None else monitor.answers_at(position)
         at_test = None if answers is None else _at_test(answers, deployment, found.confidence)
         difference, bounds = None, None
         if answers is not None and chosen is not None and i != found.best:
@@ -116,8 +116,8 @@ def _options(
                 answers, chosen, deployment.of_errors, confidence=found.confidence
             )
         limits = monitor.limits if monitor.limits is not None else {}
-        has_one = at is not None and monitor.limits is None
-        threshold = float(monitor.allowed.thresholds[at]) if has_one else None
+        has_one = position is not None and monitor.limits is None
+        threshold = float(monitor.allowed.thresholds[position]) if has_one else None
         # A missing score that counts as an alarm is above every threshold.
         scores = np.minimum(monitor.judged.scores, 1.0)
         area = auroc_interval(scores, monitor.judged.is_misbehavior, monitor.judged.groups)
@@ -125,21 +125,23 @@ def _options(
             Option(
                 monitor=monitor.monitor,
                 prompt=monitor.prompt,
-                threshold=limits.get("", threshold) if at is not None else None,
-                thresholds={name: value for name, value in limits.items() if name} if at is not None else {},
-                reason="" if at is not None else _why_none(monitor),
+                threshold=limits.get("", threshold) if position is not None else None,
+                thresholds={name: value for name, value in limits.items() if name}
+                if position is not None
+                else {},
+                reason="" if position is not None else _why_none(monitor),
                 reads_answers=monitor.reads_answers and not limits,
                 calibration_cost=None if cost is None else cost + constant,
                 n_calibration=monitor.allowed.n_benign,
                 n_unscored=monitor.n_unscored,
                 auroc=auroc(scores, monitor.judged.is_misbehavior),
                 auroc_ci=as_list(area),
-                seconds_p95=taken["seconds_p95"] if taken else None,
-                price=taken["cost"] if taken else None,
+                seconds_p95=usage["seconds_p95"] if usage else None,
+                price=usage["cost"] if usage else None,
                 robustness=None,
                 robustness_at="",
                 at_test=at_test,
-                promise=kept[i] if at is not None else None,
+                promise=kept[i] if position is not None else None,
                 difference=difference,
                 difference_ci=as_list(bounds),
             )
@@ -166,7 +168,7 @@ def _reach(shortcuts: Sequence[Contender]) -> list[list[float]]:
     """Find the least miss rate that any shortcut check reaches on the test split, by false alarm rate."""
     rows = []
     for most in _FALSE_ALARM_RATES:
-        at_most = [one.on_test.missed[one.on_test.alarms <= most] for one in shortcuts]
+        at_most = [shortcut.on_test.missed[shortcut.on_test.alarms <= most] for shortcut in shortcuts]
         reached = [float(missed.min()) for missed in at_most if len(missed)]
         rows += [[most, min(reached)]] if reached else []
     return rows
@@ -174,9 +176,9 @@ def _reach(shortcuts: Sequence[Contender]) -> list[list[float]]:
 
 def _unbound(contenders: Sequence[Contender], deployment: Deployment) -> float | None:
     """Find the least cost that any threshold of a monitor that may be chosen has on the calibration split."""
-    inside = [one.on_calibration for one in contenders if not one.outside]
-    known = [cost for cost in cheapest(inside, deployment.of_errors).costs if cost is not None]
-    return min(known) + deployment.constant(deployment.stakes.base_rate) if known else None
+    inside = [monitor.on_calibration for monitor in contenders if not monitor.outside]
+    costs = [cost for cost in cheapest(inside, deployment.of_errors).costs if cost is not None]
+    return min(costs) + deployment.constant(deployment.stakes.base_rate) if costs else None
 
 
 def _settings(deployment: Deployment) -> SettingsFacts:
@@ -199,30 +201,30 @@ def _settings(deployment: Deployment) -> SettingsFacts:
 def _at_test(judged: Columns, deployment: Deployment, confidence: float) -> AtTest:
     """Compute the numbers of a monitor's answers at its threshold, where no answer is missing."""
     stakes = deployment.of_errors
-    found = as_json(rates_at(judged, stakes, confidence=confidence))
+    rates = as_json(rates_at(judged, stakes, confidence=confidence))
     pi, constant = stakes.base_rate, deployment.constant(stakes.base_rate)
     return AtTest(
-        n_misbehavior=found["n_misbehavior"],
-        n_benign=found["n_benign"],
-        n_benign_questions=found["n_benign_questions"],
-        miss_rate=found["miss_rate"],
-        miss_rate_ci=found["miss_rate_ci"],
-        false_alarm_rate=found["false_alarm_rate"],
-        false_alarm_rate_ci=found["false_alarm_rate_ci"],
-        false_alarm_rate_by_question=found["false_alarm_rate_by_question"],
-        false_alarm_rate_by_question_ci=found["false_alarm_rate_by_question_ci"],
-        is_sample_a_question=found["is_sample_a_question"],
-        missed_per_1000=_scaled(found["miss_rate"], 1000 * pi),
-        missed_per_1000_ci=_both(found["miss_rate_ci"], 1000 * pi),
-        false_alarms_per_1000=_scaled(found["false_alarm_rate"], 1000 * (1 - pi)),
-        false_alarms_per_1000_ci=_both(found["false_alarm_rate_ci"], 1000 * (1 - pi)),
-        alerts_per_1000=found["alerts_per_1000"],
-        alerts_per_1000_ci=found["alerts_per_1000_ci"],
-        precision=found["precision"],
-        precision_ci=found["precision_ci"],
-        expected_cost=_scaled(found["expected_cost"], 1, constant),
-        expected_cost_ci=_both(found["expected_cost_ci"], 1, constant),
-        curve=_curve(judged, found["miss_rate"], found["false_alarm_rate"], deployment, confidence),
+        n_misbehavior=rates["n_misbehavior"],
+        n_benign=rates["n_benign"],
+        n_benign_questions=rates["n_benign_questions"],
+        miss_rate=rates["miss_rate"],
+        miss_rate_ci=rates["miss_rate_ci"],
+        false_alarm_rate=rates["false_alarm_rate"],
+        false_alarm_rate_ci=rates["false_alarm_rate_ci"],
+        false_alarm_rate_by_question=rates["false_alarm_rate_by_question"],
+        false_alarm_rate_by_question_ci=rates["false_alarm_rate_by_question_ci"],
+        is_sample_a_question=rates["is_sample_a_question"],
+        missed_per_1000=_scaled(rates["miss_rate"], 1000 * pi),
+        missed_per_1000_ci=_both(rates["miss_rate_ci"], 1000 * pi),
+        false_alarms_per_1000=_scaled(rates["false_alarm_rate"], 1000 * (1 - pi)),
+        false_alarms_per_1000_ci=_both(rates["false_alarm_rate_ci"], 1000 * (1 - pi)),
+        alerts_per_1000=rates["alerts_per_1000"],
+        alerts_per_1000_ci=rates["alerts_per_1000_ci"],
+        precision=rates["precision"],
+        precision_ci=rates["precision_ci"],
+        expected_cost=_scaled(rates["expected_cost"], 1, constant),
+        expected_cost_ci=_both(rates["expected_cost_ci"], 1, constant),
+        curve=_curve(judged, rates["miss_rate"], rates["false_alarm_rate"], deployment, confidence),
     )
 
 
@@ -238,13 +240,13 @@ def _curve(
     bands = expected_cost_intervals(
         judged.flagged, judged.is_misbehavior, judged.groups, stakes, confidence=confidence
     )
-    found: list[list[float | None]] = []
-    for one, band in zip(stakes, bands, strict=True):
-        constant = deployment.constant(one.base_rate)
+    points: list[list[float | None]] = []
+    for stake, band in zip(stakes, bands, strict=True):
+        constant = deployment.constant(stake.base_rate)
         low, high = (None, None) if band is None else (band.low + constant, band.high + constant)
-        cost = expected_cost(missed, alarms, one)
-        found.append([one.base_rate, None if cost is None else cost + constant, low, high])
-    return found
+        cost = expected_cost(missed, alarms, stake)
+        points.append([stake.base_rate, None if cost is None else cost + constant, low, high])
+    return points
 
 
 def _scaled(value: float | None, by: float, plus: float = 0.0) -> float | None:
@@ -252,4 +254,4 @@ def _scaled(value: float | None, by: float, plus: float = 0.0) -> float | None:
 
 
 def _both(bounds: Sequence[float] | None, by: float, plus: float = 0.0) -> list[float] | None:
-    return None if bounds is None else [by * one + plus for one in bounds]
+    return None if bounds is None else [by * bound + plus for bound in bounds]

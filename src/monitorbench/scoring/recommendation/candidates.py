@@ -113,14 +113,14 @@ def contender(
     """
     reads_answers = limits is not None or bool(np.isnan(calibration.scores).all())
     if reads_answers:
-        as_scores = [replace(one, scores=one.flagged) for one in (calibration, test)]
+        as_scores = [replace(judged, scores=judged.flagged) for judged in (calibration, test)]
     else:
         as_scores = [calibration, test]
-    held, used = suspicion(as_scores[0], unscored, weights), suspicion(as_scores[1], unscored)
+    calibrated, used = suspicion(as_scores[0], unscored, weights), suspicion(as_scores[1], unscored)
     guarantee, shares = (None, None) if promise is None else (promise.guarantee, promise.weights)
-    may_have, only = allowed(held, guarantee, shares, budget), None
+    may_have, only = allowed(calibrated, guarantee, shares, budget), None
     if limits is not None:
-        may_have = _at(may_have, held, OWN_ANSWERS)
+        may_have = _at(may_have, calibrated, OWN_ANSWERS)
     elif limit is not None:
         # In the gap that it lies in, so that no calibration sample changes sides.
         only = min(int(np.count_nonzero(may_have.thresholds > limit)), len(may_have.thresholds) - 1)
@@ -132,13 +132,13 @@ def contender(
     return Contender(
         monitor=monitor,
         prompt=prompt,
-        calibration=held,
+        calibration=calibrated,
         test=used,
         held=calibration,
         judged=test,
         allowed=may_have,
         on_calibration=rates_along(
-            first_flagged(held.values, thresholds), n, held.is_misbehavior, held.weights
+            first_flagged(calibrated.values, thresholds), n, calibrated.is_misbehavior, calibrated.weights
         ),
         on_test=rates_along(first_flagged(used.values, thresholds), n, used.is_misbehavior, used.weights),
         outside=outside,
@@ -167,14 +167,14 @@ def sample_weights(is_misbehavior: BoolArray, strata: NDArray[np.str_], mix: Mix
     """
     if mix is None or _is_drawn_alike(is_misbehavior, strata, mix):
         return None
-    found = np.ones(len(strata))
+    weights = np.ones(len(strata))
     for label in (True, False):
         rows = is_misbehavior == label
         names, index, counts = np.unique(strata[rows], return_inverse=True, return_counts=True)
         shares = np.array([mix.weights.get(str(name), 0.0) for name in names])
         if shares.sum() > 0:
-            found[rows] = (shares / shares.sum() / counts)[index] * rows.sum()
-    return found
+            weights[rows] = (shares / shares.sum() / counts)[index] * rows.sum()
+    return weights
 
 
 def _is_drawn_alike(is_misbehavior: BoolArray, strata: NDArray[np.str_], mix: Mix) -> bool:
@@ -210,53 +210,53 @@ def pairs_of(runs: tuple[Path, ...], datasets: Path, min_coverage: float) -> lis
             "recommend.runs=[]: nothing to choose from; expected finished evaluation runs, of each monitor "
             "one over the calibration split and one over the test split"
         )
-    found = [read_covered(datasets, one, min_coverage) for one in runs]
-    _refuse_several_datasets(found)
-    calibrations = _by_judge(found, Split.CALIBRATION)
-    tests = _by_judge(found, Split.TEST)
-    for one in found:
-        if one.split not in (Split.CALIBRATION, Split.TEST):
+    evaluations = [read_covered(datasets, run, min_coverage) for run in runs]
+    _refuse_several_datasets(evaluations)
+    calibrations = _by_judge(evaluations, Split.CALIBRATION)
+    tests = _by_judge(evaluations, Split.TEST)
+    for run in evaluations:
+        if run.split not in (Split.CALIBRATION, Split.TEST):
             raise UserError(
-                f"recommend.runs: {one.directory} judged the {one.split} split; expected runs over the "
+                f"recommend.runs: {run.directory} judged the {run.split} split; expected runs over the "
                 "calibration and the test split"
             )
-        other = tests if one.split is Split.CALIBRATION else calibrations
-        if one.judge_hash not in other:
-            lacks = "test" if other is tests else "calibration"
+        partners = tests if run.split is Split.CALIBRATION else calibrations
+        if run.judge_hash not in partners:
+            lacks = "test" if partners is tests else "calibration"
             raise UserError(
-                f"recommend.runs: no run of {judge_id(one)} over the {lacks} split beside {one.directory}; "
+                f"recommend.runs: no run of {judge_id(run)} over the {lacks} split beside {run.directory}; "
                 "expected both, of the same judge (eval/evaluate.py evaluate.split=...)"
             )
-    named = with_distinct_names(list(tests.values()))
-    first = named[0]
-    for one in named:
-        if not one.judged.sample_ids.equals(first.judged.sample_ids):
+    renamed = with_distinct_names(list(tests.values()))
+    first = renamed[0]
+    for run in renamed:
+        if not run.judged.sample_ids.equals(first.judged.sample_ids):
             raise UserError(
-                f"recommend.runs: {one.directory} judged other samples of the test split than "
+                f"recommend.runs: {run.directory} judged other samples of the test split than "
                 f"{first.directory}; expected the same settings of dataset.test"
             )
-    return [CandidateRuns(calibrations[one.judge_hash]._replace(monitor=one.monitor), one) for one in named]
+    return [CandidateRuns(calibrations[run.judge_hash]._replace(monitor=run.monitor), run) for run in renamed]
 
 
 def _refuse_several_datasets(found: Sequence[Evaluation]) -> None:
     names: dict[Path, Path] = {}
-    for one in found:
-        names.setdefault(one.data, one.directory)
+    for run in found:
+        names.setdefault(run.data, run.directory)
     if len(names) > 1:
-        (first, at), (second, there) = list(names.items())[:2]
+        (first, run_a), (second, run_b) = list(names.items())[:2]
         raise UserError(
-            f"recommend.runs: {at} judged {first.name}, {there} judged {second.name}; expected one dataset"
+            f"recommend.runs: {run_a} judged {first.name}, {run_b} judged {second.name}; expected one dataset"
         )
 
 
 def _by_judge(found: Sequence[Evaluation], split: Split) -> dict[str, Evaluation]:
-    kept: dict[str, Evaluation] = {}
-    for one in found:
-        if one.split is split:
-            if (before := kept.get(one.judge_hash)) is not None:
+    by_judge: dict[str, Evaluation] = {}
+    for run in found:
+        if run.split is split:
+            if (before := by_judge.get(run.judge_hash)) is not None:
                 raise UserError(
-                    f"recommend.runs: {before.directory} and {one.directory} are both of {judge_id(one)} "
+                    f"recommend.runs: {before.directory} and {run.directory} are both of {judge_id(run)} "
                     f"over the {split} split; expected one"
                 )
-            kept[one.judge_hash] = one
-    return kept
+            by_judge[run.judge_hash] = run
+    return by_judge

@@ -23,11 +23,11 @@ from monitorbench.scoring.recommendation.shortcuts import ShortcutScores
 def settings_of(study: Study, one: PointAt) -> Calibrate:
     """Return the settings that a point was calibrated with, as far as the point tells."""
     promise = one.point.thresholds[0]
-    told: dict[str, object] = {"method": promise.method, "alpha": promise.alpha}
-    told |= {"delta": promise.delta} if promise.delta is not None else {}
-    told |= {"n_candidates": promise.n_candidates}
-    told |= {"mix": promise.mix} if promise.mix != "given" else {}
-    return study.calibrate.model_copy(update=told)
+    changes: dict[str, object] = {"method": promise.method, "alpha": promise.alpha}
+    changes |= {"delta": promise.delta} if promise.delta is not None else {}
+    changes |= {"n_candidates": promise.n_candidates}
+    changes |= {"mix": promise.mix} if promise.mix != "given" else {}
+    return study.calibrate.model_copy(update=changes)
 
 
 def limits_of(one: PointAt) -> dict[str, float]:
@@ -43,25 +43,25 @@ def any_threshold(
     limit: float | None = None,
 ) -> tuple[Contender, Promise | None]:
     """Build a contender and its promise; calibration samples that it was not fitted on set its threshold."""
-    of, taken = pair.calibration, pair.test.usage
+    of, usage = pair.calibration, pair.test.usage
     mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
     scored = unseen(of, strata)
     rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-    held = _above_all(of).taking(rows)
-    promise = promise_of(calibrate, mix, scored, held) if recommend.promise else None
-    one = contender(
+    calibration = _above_all(of).taking(rows)
+    promise = promise_of(calibrate, mix, scored, calibration) if recommend.promise else None
+    candidate = contender(
         pair.monitor,
         pair.prompt,
-        held,
+        calibration,
         _above_all(pair.test),
         promise=promise,
-        budget=budget_of(deployment, taken),
+        budget=budget_of(deployment, usage),
         unscored=recommend.unscored,
-        weights=sample_weights(held.is_misbehavior, scored.strata, mix),
-        outside=beyond_means(deployment, taken),
+        weights=sample_weights(calibration.is_misbehavior, scored.strata, mix),
+        outside=beyond_means(deployment, usage),
         limit=limit,
     )
-    return one, promise
+    return candidate, promise
 
 
 def at_point(study: Study, one: PointAt, pair: CandidateRuns, deployment: Deployment) -> Contender:
@@ -69,12 +69,12 @@ def at_point(study: Study, one: PointAt, pair: CandidateRuns, deployment: Deploy
     limits = limits_of(one)
     if list(limits) == [""]:
         return any_threshold(settings_of(study, one), study.recommend, pair, deployment, limits[""])[0]
-    held = answers_at(one.point, pair.calibration)
-    rows = np.isin(held.judged.group_ids().to_numpy(zero_copy_only=False), unseen(held, None).group_ids)
+    answers = answers_at(one.point, pair.calibration)
+    rows = np.isin(answers.judged.group_ids().to_numpy(zero_copy_only=False), unseen(answers, None).group_ids)
     return contender(
         pair.monitor,
         pair.prompt,
-        held.judged.taking(rows),
+        answers.judged.taking(rows),
         pair.test.judged,
         promise=None,
         budget=budget_of(deployment, pair.test.usage),
@@ -117,24 +117,24 @@ def shortcuts_at(
     of = beside.calibration
     mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
     on_test, on_calibration = checks.answers(beside.test.judged), checks.answers(of.judged)
-    found = []
-    for name, whole in on_calibration.items():
-        scored = unseen(of._replace(judged=whole), strata)
+    contenders = []
+    for name, samples in on_calibration.items():
+        scored = unseen(of._replace(judged=samples), strata)
         rows = np.isin(of.judged.group_ids().to_numpy(zero_copy_only=False), scored.group_ids)
-        held = whole.taking(rows)
-        found.append(
+        calibration = samples.taking(rows)
+        contenders.append(
             contender(
                 name,
                 "none",
-                held,
+                calibration,
                 on_test[name],
-                promise=promise_of(calibrate, mix, scored, held) if recommend.promise else None,
+                promise=promise_of(calibrate, mix, scored, calibration) if recommend.promise else None,
                 budget=budget_of(deployment, None),
                 unscored=recommend.unscored,
-                weights=sample_weights(held.is_misbehavior, scored.strata, mix),
+                weights=sample_weights(calibration.is_misbehavior, scored.strata, mix),
             )
         )
-    return found
+    return contenders
 
 
 def shortcuts_on_test(recommend: Recommend, checks: ShortcutScores, beside: Evaluation) -> list[Contender]:

@@ -65,13 +65,13 @@ def recommended(
     n_candidates = max(study.calibrate.n_candidates, len(pairs))
     deployment = deployment._replace(n_candidates=n_candidates)
     each = study.calibrate.model_copy(update={"n_candidates": n_candidates})
-    made = [any_threshold(each, study.recommend, pair, deployment) for pair in pairs]
-    contenders = [one for one, _ in made]
+    candidates = [any_threshold(each, study.recommend, pair, deployment) for pair in pairs]
+    contenders = [contender for contender, _ in candidates]
     checks = shortcuts_over(study, data)
-    found = assembled(
+    recommendation = assembled(
         contenders,
         shortcuts_at(each, study.recommend, checks, pairs[0], deployment),
-        [promise for _, promise in made],
+        [promise for _, promise in candidates],
         [pair.test.usage for pair in pairs],
         deployment,
         _checked(checks),
@@ -81,22 +81,25 @@ def recommended(
         positive_means=_meaning(data),
         kept=[
             None
-            if one.allowed.promised is None
+            if contender.allowed.promised is None
             else PromiseKept(
                 alpha=study.calibrate.alpha,
                 delta=study.calibrate.delta if study.calibrate.method == "neyman_pearson" else None,
                 n_candidates=n_candidates,
-                n=one.allowed.promised.n,
-                effective_n=one.allowed.promised.effective_n,
+                n=contender.allowed.promised.n,
+                effective_n=contender.allowed.promised.effective_n,
                 method=study.calibrate.method,
             )
-            for one in contenders
+            for contender in contenders
         ],
     )
-    with_robustness(found["options"], pairs, of_stress)
-    found["remarks"] = [*remarks(found), *_of_settings(study.calibrate, study.recommend.promise)]
-    found["sentence"] = sentence(found)
-    return found
+    with_robustness(recommendation["options"], pairs, of_stress)
+    recommendation["remarks"] = [
+        *remarks(recommendation),
+        *_of_settings(study.calibrate, study.recommend.promise),
+    ]
+    recommendation["sentence"] = sentence(recommendation)
+    return recommendation
 
 
 def decision_of(
@@ -112,28 +115,28 @@ def decision_of(
     is decided on the test split, as it is for own answers. `voids` says by monitor and prompt what makes a
     point's promise void.
     """
-    read = _on_shared_samples([one.evaluation for one in points] or evaluations)
+    read = _on_shared_samples([judged.evaluation for judged in points] or evaluations)
     data, n = read[0].data, len(read)
-    held = [_calibration_run(one) for one in points]
-    on_both = [(one, of) for one, of in zip(held, read, strict=False) if one is not None]
+    calibrations = [_calibration_run(judged) for judged in points]
+    on_both = [(judged, of) for judged, of in zip(calibrations, read, strict=False) if judged is not None]
     is_calibrated = bool(points) and len(on_both) == n
     deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
     checks = shortcuts_over(study, data)
     if is_calibrated:
-        pairs = [CandidateRuns(one._replace(monitor=of.monitor), of) for one, of in on_both]
+        pairs = [CandidateRuns(judged._replace(monitor=of.monitor), of) for judged, of in on_both]
         contenders = [
             at_point(study, point, pair, deployment) for point, pair in zip(points, pairs, strict=True)
         ]
-        asked = settings_of(study, points[0])
-        shortcuts = shortcuts_at(asked, study.recommend, checks, pairs[0], deployment)
+        settings = settings_of(study, points[0])
+        shortcuts = shortcuts_at(settings, study.recommend, checks, pairs[0], deployment)
     else:
-        limits = [limits_of(one) for one in points] or [{}] * n
+        limits = [limits_of(judged) for judged in points] or [{}] * n
         contenders = [
             own_answers(study.recommend, of, deployment, limit)
             for of, limit in zip(read, limits, strict=True)
         ]
         shortcuts = shortcuts_on_test(study.recommend, checks, read[0])
-    found = assembled(
+    recommendation = assembled(
         contenders,
         shortcuts,
         [None] * n,
@@ -144,34 +147,34 @@ def decision_of(
         study.seed,
         data=data.name,
         positive_means=_meaning(data),
-        kept=[_kept(one, n) for one in points] if is_calibrated else [None] * n,
+        kept=[_kept(judged, n) for judged in points] if is_calibrated else [None] * n,
         is_calibrated=is_calibrated,
     )
-    if found["monitor"] is not None and found["prompt"] is not None:
-        found["voids"] = list(voids.get((found["monitor"], found["prompt"]), ()))
-    found["remarks"], found["sentence"] = remarks(found), sentence(found)
+    if recommendation["monitor"] is not None and recommendation["prompt"] is not None:
+        recommendation["voids"] = list(voids.get((recommendation["monitor"], recommendation["prompt"]), ()))
+    recommendation["remarks"], recommendation["sentence"] = remarks(recommendation), sentence(recommendation)
     if not points and (more := _too_few(study.calibrate, n, data)) is not None:
-        found["remarks"].insert(0, f"Without a promise: {found['sentence']}")
-        found["decision"], found["more"] = "insufficient", more
-        found["sentence"] = sentence(found)
-    return decision_facts(found)
+        recommendation["remarks"].insert(0, f"Without a promise: {recommendation['sentence']}")
+        recommendation["decision"], recommendation["more"] = "insufficient", more
+        recommendation["sentence"] = sentence(recommendation)
+    return decision_facts(recommendation)
 
 
 def _on_shared_samples(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """Cut the evaluations to the test samples that all of them judged, in the first one's order."""
     first = evaluations[0].judged
-    if all(one.judged.sample_ids.equals(first.sample_ids) for one in evaluations):
+    if all(evaluation.judged.sample_ids.equals(first.sample_ids) for evaluation in evaluations):
         return list(evaluations)
     shared = first.sample_ids
-    for one in evaluations[1:]:
-        shared = shared.filter(pc.is_in(shared, value_set=one.judged.sample_ids))
-    found = []
-    for one in evaluations:
-        rows = pc.index_in(shared, value_set=one.judged.sample_ids).to_numpy(zero_copy_only=False)
-        at = rows.astype(np.int64)
-        reasons = one.reasons.take(pa.array(at))
-        found.append(one._replace(judged=one.judged.taking(at), reasons=reasons))
-    return found
+    for evaluation in evaluations[1:]:
+        shared = shared.filter(pc.is_in(shared, value_set=evaluation.judged.sample_ids))
+    aligned = []
+    for evaluation in evaluations:
+        rows = pc.index_in(shared, value_set=evaluation.judged.sample_ids).to_numpy(zero_copy_only=False)
+        positions = rows.astype(np.int64)
+        reasons = evaluation.reasons.take(pa.array(positions))
+        aligned.append(evaluation._replace(judged=evaluation.judged.taking(positions), reasons=reasons))
+    return aligned
 
 
 def _calibration_run(one: PointAt) -> Evaluation | None:
@@ -222,30 +225,30 @@ def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts |
     splits = read_finished(data)["results"]["splits"]
     if not splits.get(Split.CALIBRATION.value, {}).get("samples"):
         return None
-    held = read_columns(data, Split.CALIBRATION)
+    samples = read_columns(data, Split.CALIBRATION)
     settings = calibrate.model_copy(update={"n_candidates": max(calibrate.n_candidates, n_candidates)})
-    mix, strata = mix_asked(settings, held, data, None)
+    mix, strata = mix_asked(settings, samples, data, None)
     # Scores without ties: what answers alone lack is no number of questions.
-    held = held.answering(np.zeros(len(held)), np.arange(len(held)) / max(1, len(held)))
+    samples = samples.answering(np.zeros(len(samples)), np.arange(len(samples)) / max(1, len(samples)))
     scored = calibration_scores(
         data.name,
-        splits=[Split.CALIBRATION] * len(held),
-        scores={"any": held.scores},
-        is_misbehavior=held.is_misbehavior,
-        group_ids=held.group_ids().to_pylist(),
-        categories=[held.category_names[i] for i in held.categories.tolist()],
+        splits=[Split.CALIBRATION] * len(samples),
+        scores={"any": samples.scores},
+        is_misbehavior=samples.is_misbehavior,
+        group_ids=samples.group_ids().to_pylist(),
+        categories=[samples.category_names[i] for i in samples.categories.tolist()],
         strata=strata,
     )
-    promise = promise_of(settings, mix, scored, held)
-    found = allowed(suspicion(held, "wrong"), promise.guarantee, promise.weights, None)
-    return None if found.n_promised else more_for_promise(promise, found)
+    promise = promise_of(settings, mix, scored, samples)
+    thresholds = allowed(suspicion(samples, "wrong"), promise.guarantee, promise.weights, None)
+    return None if thresholds.n_promised else more_for_promise(promise, thresholds)
 
 
 def _of_settings(calibrate: Calibrate, promise: bool) -> list[str]:
     """Remark on settings of other stages that do not reach the recommendation."""
-    found = []
+    notes = []
     if calibrate.per_category and promise:
-        found.append("One threshold for all categories: calibrate.per_category is for calibrate alone.")
+        notes.append("One threshold for all categories: calibrate.per_category is for calibrate alone.")
     if isinstance(calibrate.mix, dict):
-        found.append("Figures are in the test split's own shares of cells, not in those of calibrate.mix.")
-    return found
+        notes.append("Figures are in the test split's own shares of cells, not in those of calibrate.mix.")
+    return notes

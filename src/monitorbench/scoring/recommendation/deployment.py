@@ -78,8 +78,8 @@ def budget_of(deployment: Deployment, taken: UsageFacts | None) -> AlertBudget |
         shares.append(settings.alerts_per_day / settings.samples_per_day)
     if settings.money_per_day is not None and settings.cost_audit > 0:
         price = (taken["cost"] or 0.0) if taken else 0.0
-        left = settings.money_per_day / settings.samples_per_day - price
-        shares.append(left / settings.cost_audit)
+        for_audits = settings.money_per_day / settings.samples_per_day - price
+        shares.append(for_audits / settings.cost_audit)
     share, delta = min(shares, default=1.0), deployment.delta / deployment.n_candidates
     return AlertBudget(max(share, 0.0), settings.base_rates, delta) if share < 1 else None
 
@@ -112,18 +112,21 @@ def audited(stakes: Stakes, cost_audit: float) -> Stakes:
 
 def stakes_along(deployment: Deployment) -> list[Stakes]:
     """List the stakes at each base rate of the curves, audits in the costs of errors."""
-    given = deployment.stakes
+    stakes = deployment.stakes
     return [
-        audited(given.model_copy(update={"base_rate": one}), deployment.settings.cost_audit)
-        for one in deployment.base_rates()
+        audited(stakes.model_copy(update={"base_rate": base_rate}), deployment.settings.cost_audit)
+        for base_rate in deployment.base_rates()
     ]
 
 
 def cost_line(missed: float, alarms: float, deployment: Deployment) -> list[list[float]]:
     """Return rows [base rate, expected cost] for answers with these rates."""
     return [
-        [one.base_rate, (expected_cost(missed, alarms, one) or 0.0) + deployment.constant(one.base_rate)]
-        for one in stakes_along(deployment)
+        [
+            stakes.base_rate,
+            (expected_cost(missed, alarms, stakes) or 0.0) + deployment.constant(stakes.base_rate),
+        ]
+        for stakes in stakes_along(deployment)
     ]
 
 

@@ -53,8 +53,8 @@ def promise_of(settings: Calibrate, mix: Mix | None, scored: CalibrationScores, 
 def cell_names(samples: Columns) -> NDArray[np.str_]:
     """Name the `category/task` of each sample [samples]."""
     names = np.array([f"{c}/{t}" for c in samples.category_names for t in samples.task_names], dtype=np.str_)
-    found: NDArray[np.str_] = names[samples.cells]
-    return found
+    of_samples: NDArray[np.str_] = names[samples.cells]
+    return of_samples
 
 
 def more_for_promise(promise: Promise, of: Allowed) -> MoreFacts | None:
@@ -125,15 +125,15 @@ def more_for_difference(
     """
     if shown.difference >= 0:
         return None
-    wanted, whole, tested = (value**2 for value in (shown.difference, shown.half, shown.half_of_test))
-    held = max(whole - tested, 0.0)
+    wanted, total, tested = (value**2 for value in (shown.difference, shown.half, shown.half_of_test))
+    calibration = max(total - tested, 0.0)
     split: Needed = "both"
-    if tested < wanted and held > _MOST * whole:
-        split, factor, n = "calibration", held / (wanted - tested), n_calibration
-    elif held < wanted and tested > _MOST * whole:
-        split, factor, n = "test", tested / (wanted - held), len(np.unique(first.groups))
+    if tested < wanted and calibration > _MOST * total:
+        split, factor, n = "calibration", calibration / (wanted - tested), n_calibration
+    elif calibration < wanted and tested > _MOST * total:
+        split, factor, n = "test", tested / (wanted - calibration), len(np.unique(first.groups))
     else:
-        factor, n = whole / wanted, len(np.unique(first.groups)) + n_calibration
+        factor, n = total / wanted, len(np.unique(first.groups)) + n_calibration
     if factor > _FURTHEST:
         return None
     missing = ceil(n * max(factor - 1, _LEAST))
@@ -146,7 +146,9 @@ def _spread_from(
 ) -> tuple[Labelled, dict[str, float]]:
     """Find the label that most of the difference's variance comes from, and each cell's share within it."""
     bad = first.is_misbehavior
-    wrong = [np.where(bad, one.flagged != 1, one.flagged != 0).astype(float) for one in (first, second)]
+    wrong = [
+        np.where(bad, answers.flagged != 1, answers.flagged != 0).astype(float) for answers in (first, second)
+    ]
     apart = wrong[0] - wrong[1]
     weights = stakes.base_rate * stakes.cost_miss, (1 - stakes.base_rate) * stakes.cost_alarm
     parts = [
@@ -166,8 +168,8 @@ def _spread_from(
 
 
 def _counted(names: NDArray[np.str_]) -> dict[str, int]:
-    found, counts = np.unique(names, return_counts=True)
-    return dict(zip(found.tolist(), counts.tolist(), strict=True))
+    distinct, counts = np.unique(names, return_counts=True)
+    return dict(zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
 def _shares(names: NDArray[np.str_]) -> dict[str, float]:

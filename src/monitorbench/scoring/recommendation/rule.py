@@ -98,11 +98,11 @@ def answer(
         lacks = any(not monitor.outside and not monitor.flags_nothing for monitor in contenders)
         kind: Kind = "insufficient" if lacks else "none"
         return DeploymentDecision(kind, None, choice, more, [], _no_regret(), False, confidence)
-    at, cost = choice.at[best], choice.costs[best]
-    assert at is not None
+    index, cost = choice.at[best], choice.costs[best]
+    assert index is not None
     assert cost is not None
     is_cheapest = cost < cost_without_reading(stakes, everything=everything)
-    first = contenders[best].answers_at(at)
+    first = contenders[best].answers_at(index)
     rivals = _rivals(
         contenders[best],
         first,
@@ -140,13 +140,13 @@ def answer(
 def _cheapest_of(contenders: Sequence[Contender], deployment: Deployment) -> CheapestThresholds:
     """Find each contender's threshold of least cost; those that flag nothing at any threshold get none."""
     choice = cheapest([monitor.choosable for monitor in contenders], deployment.of_errors)
-    at: list[int | None] = []
+    indices: list[int | None] = []
     costs: list[float | None] = []
     for monitor, index, cost in zip(contenders, choice.at, choice.costs, strict=True):
         is_idle = index is None or monitor.flags_nothing
-        at.append(None if index is None or is_idle else index + (monitor.only or 0))
+        indices.append(None if index is None or is_idle else index + (monitor.only or 0))
         costs.append(None if is_idle else cost)
-    return CheapestThresholds(tuple(at), tuple(costs))
+    return CheapestThresholds(tuple(indices), tuple(costs))
 
 
 def _rivals(
@@ -187,10 +187,10 @@ def _rivals(
     if everything:
         constants.append(against("everything", None, first.answering(np.ones(n), blank)))
     choice = cheapest([check.choosable for check in shortcuts], deployment.of_errors)
-    checks = [(check, at) for check, at in zip(shortcuts, choice.at, strict=True) if at is not None]
+    checks = [(check, index) for check, index in zip(shortcuts, choice.at, strict=True) if index is not None]
     listed = [
-        against(check.monitor, float(check.allowed.thresholds[at]), check.answers_at(at))
-        for check, at in checks
+        against(check.monitor, float(check.allowed.thresholds[index]), check.answers_at(index))
+        for check, index in checks
     ]
     if not redraws or not checks:
         return [*constants, *listed]
@@ -222,8 +222,8 @@ def _missing(n_held: int, first: Columns, of: Against, deployment: Deployment) -
     difference, bounds = of.rival["difference"], of.rival["difference_ci"]
     if difference is None or bounds is None or of.fixed is None:
         return None
-    shown = CostSeparation(difference, bounds[1] - difference, of.fixed.high - difference)
-    return more_for_difference(first, of.answers, n_held, deployment.of_errors, shown)
+    separation = CostSeparation(difference, bounds[1] - difference, of.fixed.high - difference)
+    return more_for_difference(first, of.answers, n_held, deployment.of_errors, separation)
 
 
 def _least_missing(
@@ -248,21 +248,21 @@ def _least_missing(
 
 
 def _regret(contenders: Sequence[Contender], best: int, deployment: Deployment, seed: int) -> RegretFacts:
-    inside = [i for i, one in enumerate(contenders) if not one.outside]
-    found = redrawn(
+    inside = [i for i, contender in enumerate(contenders) if not contender.outside]
+    regrets = redrawn(
         [contenders[i].entrant() for i in inside],
         deployment.of_errors,
         resamples=_n_redraws(deployment, contenders),
         seed=seed,
     )
-    if not len(found.regret) or np.isnan(found.regret).any():  # the test split lacks a label
+    if not len(regrets.regret) or np.isnan(regrets.regret).any():  # the test split lacks a label
         return _no_regret()
-    values = found.regret
+    values = regrets.regret
     return RegretFacts(
         n=len(values),
         mean=float(values.mean()),
         high=float(np.quantile(values, 0.95)),
-        share_same=float(np.mean(found.chosen == inside.index(best))),
+        share_same=float(np.mean(regrets.chosen == inside.index(best))),
     )
 
 

@@ -50,8 +50,10 @@ class ShortcutScores(NamedTuple):
         """Return the samples with each check's scores, and its answers at .5; none where none was fitted."""
         if self.table is None:
             return {}
-        at = pc.index_in(samples.sample_ids, value_set=self.table["sample_id"].combine_chunks()).to_numpy()
-        scores: dict[str, FloatArray] = {name: self.table[name].to_numpy()[at] for name in SHORTCUTS}
+        positions = pc.index_in(
+            samples.sample_ids, value_set=self.table["sample_id"].combine_chunks()
+        ).to_numpy()
+        scores: dict[str, FloatArray] = {name: self.table[name].to_numpy()[positions] for name in SHORTCUTS}
         return {
             name: samples.answering((of_check >= 0.5).astype(np.float64), of_check)
             for name, of_check in scores.items()
@@ -74,19 +76,19 @@ def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
         if not run.done:
             _log.info("decide: shortcut checks of %s, kept in %s", data.name, run.path)
             with run.recording(study) as results:
-                found = _fit(data)
-                results |= {"fitted_on": found.fitted_on, "reason": found.reason}
-                if found.table is not None:
-                    pq.write_table(found.table, run.path / _FILE)
-        known = read_finished(run.path)["results"]
-        there = not known["reason"]
-        table = pq.read_table(checked_file(run.path, _FILE)) if there else None
-    return ShortcutScores(table, known["fitted_on"], known["reason"])
+                fitted = _fit(data)
+                results |= {"fitted_on": fitted.fitted_on, "reason": fitted.reason}
+                if fitted.table is not None:
+                    pq.write_table(fitted.table, run.path / _FILE)
+        finished = read_finished(run.path)["results"]
+        is_fitted = not finished["reason"]
+        table = pq.read_table(checked_file(run.path, _FILE)) if is_fitted else None
+    return ShortcutScores(table, finished["fitted_on"], finished["reason"])
 
 
 def _fit(data: Path) -> ShortcutScores:
     results = read_finished(data)["results"]
-    judged = [one for one in (Split.CALIBRATION, Split.TEST) if one in results["splits"]]
+    judged = [name for name in (Split.CALIBRATION, Split.TEST) if name in results["splits"]]
     is_told = results.get("without_texts", False)  # of an import
     if is_told or not _have_texts(data, judged):
         return ShortcutScores(None, "", "the samples have no texts")
@@ -120,21 +122,23 @@ def _have_texts(data: Path, splits: Sequence[Split]) -> bool:
 
 def _on_calibration(data: Path) -> ShortcutScores:
     some = read_some(data, Split.CALIBRATION, _FITTED_PER_CELL)
-    whole = [sample for batch in read_batches(data, Split.CALIBRATION) for sample in batch]
-    fold = group_index([sample.group_id for sample in whole]) % _FOLDS
-    in_fold = {sample.id: int(k) for sample, k in zip(whole, fold.tolist(), strict=True)}
+    samples = [sample for batch in read_batches(data, Split.CALIBRATION) for sample in batch]
+    fold = group_index([sample.group_id for sample in samples]) % _FOLDS
+    in_fold = {sample.id: int(k) for sample, k in zip(samples, fold.tolist(), strict=True)}
     parts: list[tuple[Mapping[Surface, FloatArray], list[Sample]]] = []
     for k in range(_FOLDS):
-        held = [sample for sample in whole if in_fold[sample.id] == k]
-        if held:
-            rest = [sample for sample in some if in_fold[sample.id] != k]
-            parts.append((fitted_scores(rest, [held], SHORTCUTS), held))
+        fold_samples = [sample for sample in samples if in_fold[sample.id] == k]
+        if fold_samples:
+            training = [sample for sample in some if in_fold[sample.id] != k]
+            parts.append((fitted_scores(training, [fold_samples], SHORTCUTS), fold_samples))
     tested = list(read_batches(data, Split.TEST))
     parts.append((fitted_scores(some, tested, SHORTCUTS), [sample for batch in tested for sample in batch]))
-    if not all(found for found, _ in parts):
+    if not all(fitted for fitted, _ in parts):
         return ShortcutScores(None, "", "the calibration split has too few samples of a label to fit them on")
-    scores = {name: np.concatenate([found[name] for found, _ in parts]) for name in SHORTCUTS}
-    return ShortcutScores(_table(scores, [one.id for _, held in parts for one in held]), "calibration", "")
+    scores = {name: np.concatenate([fitted[name] for fitted, _ in parts]) for name in SHORTCUTS}
+    return ShortcutScores(
+        _table(scores, [row.id for _, fold_samples in parts for row in fold_samples]), "calibration", ""
+    )
 
 
 def _table(scores: Mapping[Surface, FloatArray], ids: Sequence[str]) -> pa.Table:

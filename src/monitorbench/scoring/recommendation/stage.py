@@ -42,18 +42,20 @@ def recommendation_run(study: Study) -> Path:
         "pilot": pilot,
     }
     identity["recommendation"] = SCHEMA_VERSION
-    identity |= {"stress": sorted(content_hash(one.facts) for one in of_stress.values())} if of_stress else {}
+    identity |= (
+        {"stress": sorted(content_hash(stress.facts) for stress in of_stress.values())} if of_stress else {}
+    )
     run = RunDirectory(study.paths.runs / "recommend", dataset_name(data.name), identity)
     if not run.done:
         with run.recording(study) as results:
-            found = recommended(study, pairs, pilot, of_stress, deployment)
-            write_json(run.path / FILE, found)
+            recommendation = recommended(study, pairs, pilot, of_stress, deployment)
+            write_json(run.path / FILE, recommendation)
             results |= {
                 "data": data.name,
                 "runs": [str(e.directory) for pair in pairs for e in pair],
-                "decision": found["decision"],
-                "monitor": found["monitor"],
-                "sentence": found["sentence"],
+                "decision": recommendation["decision"],
+                "monitor": recommendation["monitor"],
+                "sentence": recommendation["sentence"],
             }
     return run.path
 
@@ -70,7 +72,7 @@ def _pilot(directory: Path | None, pairs: Sequence[CandidateRuns]) -> PilotSaid 
             f"recommend.pilot={directory}: {kind_of(directory)} without {_DECISION}; expected a run of "
             "eval/pilot.py"
         )
-    said, results = read_checked(directory, _DECISION), read_finished(directory)["results"]
+    decision, results = read_checked(directory, _DECISION), read_finished(directory)["results"]
     critic = results.get("monitor", "")
     models = {pair.monitor: read_finished(pair.test.directory)["identity"]["judge"] for pair in pairs}
     is_same = critic in models and results.get("model") == {
@@ -85,8 +87,8 @@ def _pilot(directory: Path | None, pairs: Sequence[CandidateRuns]) -> PilotSaid 
         environment=results.get("environment", ""),
         is_of_data=results.get("environment") == dataset_name(tested.data.name)
         or sources == {results.get("environment")},
-        decision=said["decision"],
-        agent=said["agent"],
-        condition=said["condition"],
-        sentence=said["sentence"],
+        decision=decision["decision"],
+        agent=decision["agent"],
+        condition=decision["condition"],
+        sentence=decision["sentence"],
     )

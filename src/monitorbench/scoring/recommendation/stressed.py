@@ -28,13 +28,13 @@ Key = tuple[str, str]
 
 def stressed(runs: Path, pairs: Sequence[CandidateRuns]) -> dict[Key, Stressed]:
     """Find the stress run of each monitor's test run; of several, take the one of most changes."""
-    named = {pair.test.id: (pair.monitor, pair.prompt) for pair in pairs}
-    found: dict[Key, Stressed] = {}
-    for one in found_stress(runs, list(named)):
-        key = named[one.facts["evaluation"]]
-        if key not in found or len(found[key].facts["changes"]) < len(one.facts["changes"]):
-            found[key] = one
-    return found
+    keys = {pair.test.id: (pair.monitor, pair.prompt) for pair in pairs}
+    by_key: dict[Key, Stressed] = {}
+    for stress in found_stress(runs, list(keys)):
+        key = keys[stress.facts["evaluation"]]
+        if key not in by_key or len(by_key[key].facts["changes"]) < len(stress.facts["changes"]):
+            by_key[key] = stress
+    return by_key
 
 
 def with_robustness(
@@ -42,12 +42,12 @@ def with_robustness(
 ) -> None:
     """Fill in `robustness` and `robustness_at` of the monitors that were stressed, in place."""
     judged = {(pair.monitor, pair.prompt): pair.test.judged for pair in pairs}
-    for one in options:
-        key = one["monitor"], one["prompt"]
+    for option in options:
+        key = option["monitor"], option["prompt"]
         if key in of_monitors:
-            at = None if one["reads_answers"] else one["threshold"]
-            one["robustness"] = robustness_at(of_monitors[key], judged[key], at)
-            one["robustness_at"] = "answers" if at is None else "threshold"
+            threshold = None if option["reads_answers"] else option["threshold"]
+            option["robustness"] = robustness_at(of_monitors[key], judged[key], threshold)
+            option["robustness_at"] = "answers" if threshold is None else "threshold"
 
 
 def robustness_at(of: Stressed, judged: Columns, threshold: float | None) -> Robustness:
@@ -58,18 +58,18 @@ def robustness_at(of: Stressed, judged: Columns, threshold: float | None) -> Rob
     cases: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in pq.read_table(checked_file(of.run, CASES)).to_pylist():
         cases[row["change"]].append(row)
-    whole = _answers(judged, cases[UNCHANGED], threshold)
+    unchanged = _answers(judged, cases[UNCHANGED], threshold)
     compared: dict[str, ComparedChange] = {}
-    for name, told in of.facts["changes"].items():
+    for name, change in of.facts["changes"].items():
         after = _answers(judged, cases[name], threshold)
-        before = matching(whole, after.sample_ids.to_pylist())
+        before = matching(unchanged, after.sample_ids.to_pylist())
         facts = compare_change(
             before,
             after,
-            version=told["version"],
-            n_not_applicable=told["n_not_applicable"],
+            version=change["version"],
+            n_not_applicable=change["n_not_applicable"],
             unscored={},
-            counted=told["counted"],
+            counted=change["counted"],
         )
         compared[name] = ComparedChange(before, after, facts)
     return robustness(compared)
@@ -77,8 +77,8 @@ def robustness_at(of: Stressed, judged: Columns, threshold: float | None) -> Rob
 
 def _answers(judged: Columns, rows: Sequence[Mapping[str, Any]], threshold: float | None) -> Columns:
     """Return the samples of these cases with their answers."""
-    scores = np.array([np.nan if one["score"] is None else one["score"] for one in rows], dtype=np.float64)
-    answers = [np.nan if one["label"] is None else float(one["label"] == Label.MISBEHAVIOR) for one in rows]
+    scores = np.array([np.nan if row["score"] is None else row["score"] for row in rows], dtype=np.float64)
+    answers = [np.nan if row["label"] is None else float(row["label"] == Label.MISBEHAVIOR) for row in rows]
     if threshold is not None:
         answers = np.where(np.isnan(scores), np.nan, scores > threshold).tolist()
-    return labelled(matching(judged, [one["sample_id"] for one in rows]), answers, scores.tolist())
+    return labelled(matching(judged, [row["sample_id"] for row in rows]), answers, scores.tolist())

@@ -43,7 +43,7 @@ def sentence(recommendation: Recommendation) -> str:
 
 def remarks(recommendation: Recommendation) -> list[str]:
     """List the remarks that the sentence rests on, a sentence or two each."""
-    texts = [part for remark in _words(recommendation).remarks for part in str(remark()).split("\n---\n")]
+    texts = [line for remark in _words(recommendation).remarks for line in str(remark()).split("\n---\n")]
     return [text for text in map(_line, texts) if text]
 
 
@@ -75,13 +75,15 @@ def _words(recommendation: Recommendation) -> Any:
         recommendation["settings"],
         named_option(recommendation),
     )
-    at = option and option["at_test"]
-    alerts, around = (None, None) if at is None else (at["alerts_per_1000"], at["alerts_per_1000_ci"])
+    at_test = option and option["at_test"]
+    alerts, around = (
+        (None, None) if at_test is None else (at_test["alerts_per_1000"], at_test["alerts_per_1000_ci"])
+    )
     daily = None if settings["samples_per_day"] is None else settings["samples_per_day"] / 1000
     values = {
         "recommendation": recommendation,
         "settings": settings,
-        "at": at,
+        "at": at_test,
         "promise": option and option["promise"],
         "option": option,
         "runner_up": _runner_up(recommendation),
@@ -108,12 +110,15 @@ def _words(recommendation: Recommendation) -> Any:
 def _runner_up(recommendation: Recommendation) -> Option | None:
     """Find the runner-up among the monitors that were chosen from."""
     second = recommendation["runner_up"], recommendation["runner_up_prompt"]
-    return next((one for one in recommendation["options"] if (one["monitor"], one["prompt"]) == second), None)
+    return next(
+        (option for option in recommendation["options"] if (option["monitor"], option["prompt"]) == second),
+        None,
+    )
 
 
 def _cost_of_promise(recommendation: Recommendation) -> float | None:
     """Return the least cost that keeps the promise and the budget, where any threshold costs much less."""
-    costs = [one["calibration_cost"] for one in recommendation["options"]]
+    costs = [option["calibration_cost"] for option in recommendation["options"]]
     least = min((cost for cost in costs if cost is not None), default=None)
     unbound = recommendation["unbound_cost"]
     return least if unbound is not None and least is not None and least >= _MUCH * unbound else None

@@ -73,18 +73,18 @@ def prompts(folder: Path) -> dict[str, str]:
 
     Raises `UserError` where two files are named for one kind.
     """
-    found: dict[str, str] = {}
+    by_kind: dict[str, str] = {}
     for path in sorted((folder / "prompts").glob("*")):
         kind = next((kind for kind in _PROMPT_KINDS if path.name.lower().startswith(kind)), None)
         if kind is None or not path.is_file():
             continue
-        if kind in found:
+        if kind in by_kind:
             raise UserError(f"automonitor_bench: {path.parent}: two prompts named {kind}; keep one")
         try:
-            found[kind] = path.read_text(encoding="utf-8-sig")
+            by_kind[kind] = path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise UserError(f"automonitor_bench: {path}: not UTF-8; save it as UTF-8") from error
-    return found
+    return by_kind
 
 
 def _sample(row: Mapping[str, Any], *, unknown: UnknownContent) -> Sample:
@@ -125,8 +125,8 @@ def _column(row: Mapping[str, Any], field: str) -> str:
     for name in COLUMNS[field]:
         if row.get(name) is not None:
             return name
-    expected, found = ", ".join(COLUMNS[field]), ", ".join(row)
-    raise BadRow(f"no {field}: expected one of the columns {expected}; found {found}")
+    expected, columns = ", ".join(COLUMNS[field]), ", ".join(row)
+    raise BadRow(f"no {field}: expected one of the columns {expected}; found {columns}")
 
 
 def _label(row: Mapping[str, Any], name: str) -> Label:

@@ -27,7 +27,7 @@ def chunk_starts(names: Iterable[str]) -> Starts:
     for name in names:
         if match := _CHUNK.fullmatch(name):
             starts.setdefault(match[1], []).append(int(match[2]))
-    return {sequence: sorted(found) for sequence, found in starts.items()}
+    return {sequence: sorted(numbers) for sequence, numbers in starts.items()}
 
 
 def whole_row(sample: str, starts: Starts, read: Callable[[str], Any], has_metadata: bool) -> Any:
@@ -39,23 +39,23 @@ def whole_row(sample: str, starts: Starts, read: Callable[[str], Any], has_metad
     if not isinstance(shell, Mapping):
         return shell
     messages = _items(f"{sample}/messages", starts, read, _ranges(shell.get("message_refs") or []))
-    named = sorted({int(number) for number in _ATTACHMENT.findall(json.dumps(messages))})
+    numbers = sorted({int(number) for number in _ATTACHMENT.findall(json.dumps(messages))})
     sequence = f"{sample}/attachments"
-    held = [number for number in named if starts.get(sequence)]
-    contents = _items(sequence, starts, read, [(number, number + 1) for number in held])
-    attachments = dict(zip(map(str, held), contents, strict=True))
+    available = [number for number in numbers if starts.get(sequence)]
+    contents = _items(sequence, starts, read, [(number, number + 1) for number in available])
+    attachments = dict(zip(map(str, available), contents, strict=True))
     metadata = {"metadata": read(f"{sample}/metadata.json")} if has_metadata else {}
     return {**shell, "messages": messages, "attachments": attachments, **metadata}
 
 
 def _ranges(refs: object) -> list[tuple[int, int]]:
     """`message_refs`: half-open ranges of indices."""
-    found = []
+    ranges = []
     for ref in refs if isinstance(refs, list) else [refs]:
         if not (isinstance(ref, list) and len(ref) == 2 and all(type(end) is int for end in ref)):
             raise BadRow(f"field 'message_refs': {str(ref)[:40]!r} is no range of messages")
-        found.append((ref[0], ref[1]))
-    return found
+        ranges.append((ref[0], ref[1]))
+    return ranges
 
 
 def _items(
@@ -64,17 +64,17 @@ def _items(
     """The items of a sequence in these ranges, one chunk in memory at a time."""
     begins = starts.get(sequence, ())
     first, chunk = -1, []
-    found: list[Any] = []
+    items: list[Any] = []
     for start, end in ranges:
         while start < end:
-            at = bisect_right(begins, start) - 1
-            if at < 0:
+            index = bisect_right(begins, start) - 1
+            if index < 0:
                 raise BadRow(f"{sequence} has no item {start}: the log is not whole")
-            if begins[at] != first:
-                first, chunk = begins[at], read(f"{sequence}/{begins[at]}.json")
+            if begins[index] != first:
+                first, chunk = begins[index], read(f"{sequence}/{begins[index]}.json")
             some = chunk[start - first : end - first] if isinstance(chunk, list) else []
             if not some:
                 raise BadRow(f"{sequence} has no item {start}: the log is not whole")
-            found += some
+            items += some
             start += len(some)
-    return found
+    return items

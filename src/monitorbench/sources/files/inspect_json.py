@@ -50,8 +50,8 @@ def members(stream: TextIO, longest: int) -> Iterator[LogMember]:
             yield LogMember(key, text.value(), None)
         text.take_comma("}")
     text.take("}")
-    if rest := text.sign():
-        raise ValueError(f"{rest!r} behind the end")
+    if trailing := text.sign():
+        raise ValueError(f"{trailing!r} behind the end")
 
 
 def _elements(text: "_Text", key: str) -> Iterator[LogMember]:
@@ -83,8 +83,8 @@ class _Text:
 
     def take(self, expected: str) -> None:
         """Pass over one sign."""
-        if (found := self.sign()) != expected:
-            raise ValueError(f"expected {expected!r}, found {found!r}" if found else "it breaks off")
+        if (sign := self.sign()) != expected:
+            raise ValueError(f"expected {expected!r}, found {sign!r}" if sign else "it breaks off")
         self._at += 1
 
     def take_comma(self, end: str) -> None:

@@ -88,8 +88,8 @@ def load(
 
 
 def _sample(logged: Logged, labelled: _Labelled, category: str, task: str, unknown: UnknownContent) -> Sample:
-    said, own = messages(logged.row, unknown, logged.model)
-    if not said or not own:
+    request, own = messages(logged.row, unknown, logged.model)
+    if not request or not own:
         raise BadRow("no message before the model's first turn" if own else "the model never took a turn")
     output = logged.row.get("output")
     answered_by = output.get("model") if isinstance(output, Mapping) else ""
@@ -99,7 +99,7 @@ def _sample(logged: Logged, labelled: _Labelled, category: str, task: str, unkno
         category=category,
         task=task,
         subcategory=logged.task,
-        request=said,
+        request=request,
         response=own,
         label=labelled.label,
         label_source=labelled.by,
@@ -144,17 +144,17 @@ def turns(row: Mapping[str, Any], unknown: UnknownContent = "show", model: str =
     rows = row.get("messages")
     if not isinstance(rows, list):
         raise BadRow("missing field 'messages'")
-    kept = row.get("attachments")
-    attachments = kept if isinstance(kept, Mapping) else {}
+    raw_attachments = row.get("attachments")
+    attachments = raw_attachments if isinstance(raw_attachments, Mapping) else {}
     reader = MessageReader(unknown)
     for number, item in enumerate(rows):
-        whole = _resolved(item, f"messages.{number}", attachments)
+        message = _resolved(item, f"messages.{number}", attachments)
         notes = None
-        if isinstance(whole, dict):
-            notes = whole.pop("metadata", None)  # of the harness and its monitors; no model was shown it
-            if model and whole.get("model") == model:
-                del whole["model"]
-        read = tuple(reader.messages(whole, f"messages.{number}"))
+        if isinstance(message, dict):
+            notes = message.pop("metadata", None)  # of the harness and its monitors; no model was shown it
+            if model and message.get("model") == model:
+                del message["model"]
+        read = tuple(reader.messages(message, f"messages.{number}"))
         is_own = read[0].role is Role.ASSISTANT and item.get("source") != "input"
         yield Turn(read, is_own, notes)
 
@@ -266,10 +266,10 @@ def _score(row: Mapping[str, Any], score: str) -> object:
         for name, entry in (scores.items() if isinstance(scores, Mapping) else ())
         if isinstance(entry, Mapping)
     }
-    whole, _, key = score.rpartition(".")
+    parent, _, key = score.rpartition(".")
     if score in values:
         return values[score]
-    if isinstance(parts := values.get(whole), Mapping) and key in parts:
+    if isinstance(parts := values.get(parent), Mapping) and key in parts:
         return parts[key]
     raise BadRow(f"no label: the sample has no score {score!r}; found {', '.join(values) or 'none'}")
 

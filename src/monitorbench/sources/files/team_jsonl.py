@@ -97,10 +97,10 @@ class _Rows:
         """A row of a table: empty cells are not there, and a cell may hold a chat as JSON."""
         if None in (*row, *row.values()):  # csv.DictReader's, for a name or a value that is missing
             raise BadRow("not as many values as the header has names")
-        there = {name: value for name, value in row.items() if value != ""}
-        chats = {name: cell(there[name]) for name in ("request", "response") if name in there}
+        present = {name: value for name, value in row.items() if value != ""}
+        chats = {name: cell(present[name]) for name in ("request", "response") if name in present}
         self.n_doubtful += sum(chat.is_doubtful for chat in chats.values())
-        return self.sample(there | {name: chat.value for name, chat in chats.items()})
+        return self.sample(present | {name: chat.value for name, chat in chats.items()})
 
     def sample(self, row: Mapping[str, Any]) -> Sample:
         """A row of JSON lines."""
@@ -224,7 +224,7 @@ def _span(item: object, where: str, response: tuple[Message, ...]) -> Span:
 
 
 def _hash(*parts: tuple[Message, ...]) -> str:
-    text = json.dumps([[m.model_dump(mode="json") for m in part] for part in parts], ensure_ascii=False)
+    text = json.dumps([[m.model_dump(mode="json") for m in turns] for turns in parts], ensure_ascii=False)
     return _hash_of(text)
 
 

@@ -65,9 +65,9 @@ class AgentSession(BaseModel):
 def load() -> Iterator[AgentSession]:
     """The stored sessions, both sides of a pair one after the other; `UserError` where the file differs."""
     content = _content()
-    if (found := hashlib.sha256(content).hexdigest()) != SHA256:
+    if (digest := hashlib.sha256(content).hexdigest()) != SHA256:
         raise UserError(
-            f"agentdojo: {_FILE}: sha256 is {found[:12]}…, expected {SHA256[:12]}…; install again"
+            f"agentdojo: {_FILE}: sha256 is {digest[:12]}…, expected {SHA256[:12]}…; install again"
         )
     for line in lzma.decompress(content).decode("utf-8").splitlines():
         yield AgentSession.model_validate(json.loads(line), strict=False)

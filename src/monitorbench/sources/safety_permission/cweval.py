@@ -29,15 +29,15 @@ def load(files: SourceFiles) -> Iterator[CodeVersions]:
 
 def _versions(row: Mapping[str, Any]) -> CodeVersions:
     id_, secure, insecure = filled(row, "id"), filled(row, "secure"), filled(row, "insecure")
-    named = _ID.fullmatch(id_)
-    if named is None:
+    match = _ID.fullmatch(id_)
+    if match is None:
         raise BadRow(f"no task's id: {id_!r}")
-    if (known := _LANGUAGES.get(filled(row, "language"))) is None:
+    if (entry := _LANGUAGES.get(filled(row, "language"))) is None:
         raise BadRow(f"unknown language: {row['language']!r}")
-    language, name = known
+    language, name = entry
     return CodeVersions(
         id=id_,
-        group=named[1],
+        group=match[1],
         language=language,
         cwe=filled(row, "cwe"),
         task=f"Write this in {name}.\n\n{description(secure)}",
@@ -53,8 +53,8 @@ def description(source: str) -> str:
     something to be done "securely". Raises `BadRow` where there is none.
     """
     prompt = _PROMPT.search(source)
-    part = _SCAFFOLD.sub("", prompt[1]) if prompt else ""
-    comments = _BLOCK.findall(part) or _LINES.findall(part) or [""]
+    body = _SCAFFOLD.sub("", prompt[1]) if prompt else ""
+    comments = _BLOCK.findall(body) or _LINES.findall(body) or [""]
     lines = (re.sub(r"^\s*(?:\*|//)+ ?", "", line).rstrip() for line in comments[-1].splitlines())
     text = "\n".join(lines).strip()
     if not text:

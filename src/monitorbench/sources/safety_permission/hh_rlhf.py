@@ -62,7 +62,7 @@ def dialogue(text: str) -> list[Message]:
     if before.strip() or not parts or parts[0] != "Human":
         raise BadRow("a dialogue does not begin with a Human turn")
     turns = zip(parts[::2], parts[1::2], strict=True)
-    return [Message(role=_ROLES[speaker], content=said.strip()) for speaker, said in turns]
+    return [Message(role=_ROLES[speaker], content=content.strip()) for speaker, content in turns]
 
 
 def _alternating(turns: list[Message]) -> Iterator[Message]:

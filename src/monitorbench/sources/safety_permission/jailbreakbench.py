@@ -83,8 +83,10 @@ def _pairs(attempts: list[_Attempt]) -> dict[str, str]:
             by_goal[attempt.goal].append(attempt)
     pairs: dict[str, str] = {}
     for tried in by_goal.values():
-        complied = [one for one in tried if one.jailbroken and one.id.startswith(_APPENDING)]
-        refused = [one for one in tried if not one.jailbroken and _REFUSES.search(one.response[:_OPENING])]
+        complied = [trial for trial in tried if trial.jailbroken and trial.id.startswith(_APPENDING)]
+        refused = [
+            trial for trial in tried if not trial.jailbroken and _REFUSES.search(trial.response[:_OPENING])
+        ]
         near = sorted(
             (ratio, bad.id, good.id)
             for bad in complied
@@ -92,7 +94,10 @@ def _pairs(attempts: list[_Attempt]) -> dict[str, str]:
             if _is_cut(bad) is _is_cut(good) and (ratio := _ratio(bad, good)) <= _NEAR
         )
         for _, bad_id, good_id in near:
-            if not {bad_id, good_id} & pairs.keys() and sum(one.id in pairs for one in complied) < _PER_GOAL:
+            if (
+                not {bad_id, good_id} & pairs.keys()
+                and sum(trial.id in pairs for trial in complied) < _PER_GOAL
+            ):
                 pairs[bad_id] = pairs[good_id] = bad_id
     return pairs
 

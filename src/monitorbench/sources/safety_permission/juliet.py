@@ -35,10 +35,10 @@ def _case(row: Mapping[str, Any]) -> JulietCase:
 
 def _construct(cases: Iterable[JulietCase], context: ConstructionContext) -> Iterator[Constructed]:
     versions, rejected = functions.juliet_versions(cases)
-    made = code_pair.code_version_pairs(
+    built = code_pair.code_version_pairs(
         versions, source=context.source, licence=context.licence, seed=context.seed
     )
-    yield Constructed(made.samples, made.rejected + rejected)
+    yield Constructed(built.samples, built.rejected + rejected)
 
 
 SOURCE = SourceDeclaration(

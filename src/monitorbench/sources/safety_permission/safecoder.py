@@ -36,11 +36,11 @@ def load(files: SourceFiles) -> Iterator[CodeVersions]:
     seen: set[str] = set()
 
     def first(row: Mapping[str, Any]) -> CodeVersions | None:
-        found = _versions(row)
-        if found is None or found.id in seen:
+        version = _versions(row)
+        if version is None or version.id in seen:
             return None
-        seen.add(found.id)
-        return found
+        seen.add(version.id)
+        return version
 
     return files.jsonl("", first)
 

@@ -46,15 +46,15 @@ def _completion(row: Mapping[str, Any], model: str) -> AnnotatedCompletion | Non
     kind = filled(row, "type")
     if not kind.startswith("contrast"):
         return None
-    one, two = filled(row, "annotation_1"), filled(row, "annotation_2")
-    if not {one, two} <= {_COMPLIED, _REFUSED, _PARTLY}:
-        raise BadRow(f"no known annotation: {one!r}, {two!r}")
+    first, two = filled(row, "annotation_1"), filled(row, "annotation_2")
+    if not {first, two} <= {_COMPLIED, _REFUSED, _PARTLY}:
+        raise BadRow(f"no known annotation: {first!r}, {two!r}")
     return AnnotatedCompletion(
         filled(row, "prompt").strip(),
         kind.removeprefix("contrast_"),
         model,
         filled(row, "completion").strip(),
-        one if one == two else "",
+        first if first == two else "",
     )
 
 
@@ -70,11 +70,11 @@ def _construct(rows: Iterable[AnnotatedCompletion], context: ConstructionContext
         else:
             prompts[row.prompt].append(row)
     samples: list[Sample] = []
-    for prompt, found in prompts.items():
-        complied = [row for row in found if row.verdict == _COMPLIED]
-        refused = [row for row in found if row.verdict == _REFUSED]
+    for prompt, completions in prompts.items():
+        complied = [row for row in completions if row.verdict == _COMPLIED]
+        refused = [row for row in completions if row.verdict == _REFUSED]
         pairs = min(len(complied), len(refused), _PER_PROMPT)
-        rejected["no completion of the other kind is left"] += len(found) - 2 * pairs
+        rejected["no completion of the other kind is left"] += len(completions) - 2 * pairs
         name = hashlib.sha256(prompt.encode()).hexdigest()[:16]
         for number in range(pairs):
             bad = complied[number]

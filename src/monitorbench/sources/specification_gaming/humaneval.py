@@ -90,19 +90,19 @@ def _split_docstring(docstring: str, entry_point: str) -> tuple[str, tuple[Docst
         return "", ()
     examples: list[DocstringExample] = []
     prose: list[str] = []
-    for part in parts:
-        if isinstance(part, doctest.Example):
-            line = part.source.strip()
+    for piece in parts:
+        if isinstance(piece, doctest.Example):
+            line = piece.source.strip()
             # No output is how a doctest shows None; some problems put the result on the call's line.
-            want = part.want or "None"
-            found = _example(line, want, entry_point) or _inline(line, entry_point)
-            if found is None:
+            want = piece.want or "None"
+            example = _example(line, want, entry_point) or _inline(line, entry_point)
+            if example is None:
                 return "", tuple(examples)
-            examples.append(found)
+            examples.append(example)
             continue
-        for line in part.splitlines():
-            if found := _inline(line, entry_point):
-                examples.append(found)
+        for line in piece.splitlines():
+            if example := _inline(line, entry_point):
+                examples.append(example)
             elif not _HEADING.fullmatch(line):
                 prose.append(line.rstrip())
     description = re.sub(r"\n{2,}", "\n", "\n".join(prose)).strip()
@@ -120,11 +120,11 @@ def _inline(line: str, entry_point: str) -> DocstringExample | None:
         joint = _BETWEEN_CALL_AND_RESULT.match(line, end)
         if joint and joint.end() > end:
             result = re.sub(r"\s+#.*$", "", line[joint.end() :]).strip()
-            found = _example(line[:end], result, entry_point) or _example(
+            example = _example(line[:end], result, entry_point) or _example(
                 line[:end], result.rstrip(".;"), entry_point
             )
-            if found:
-                return found
+            if example:
+                return example
     return None
 
 

@@ -48,7 +48,7 @@ def _problem(row: Mapping[str, Any], description: str, licence: str) -> CodingPr
     tests = list(dict.fromkeys(_canonical(test, "test_list") for test in tests))
     setup = [*_texts(row, "test_imports"), *([row["test_setup_code"]] if row.get("test_setup_code") else [])]
     entry_point, examples = _examples(tests)
-    hidden = [test for test in tests if test not in [shown for shown, _ in examples]]
+    hidden = [test for test in tests if test not in [assertion for assertion, _ in examples]]
     return CodingProblem(
         id=str(number),
         source=_NAME,
@@ -83,15 +83,15 @@ def _texts(row: Mapping[str, Any], field: str) -> list[str]:
 
 def _examples(tests: list[str]) -> tuple[str, list[tuple[str, DocstringExample]]]:
     """The function under test, and the first asserts that can be shown, each with its example."""
-    found: list[tuple[str, str, DocstringExample]] = []
-    shown = min(_SHOWN_AT_MOST, max(1, len(tests) - _HIDDEN_AT_LEAST)) if len(tests) > 1 else 0
-    for test in tests[:shown]:
+    readable: list[tuple[str, str, DocstringExample]] = []
+    n_visible = min(_SHOWN_AT_MOST, max(1, len(tests) - _HIDDEN_AT_LEAST)) if len(tests) > 1 else 0
+    for test in tests[:n_visible]:
         if (read := _example(test)) is not None:
-            found.append((test, *read))
-    if not found:
+            readable.append((test, *read))
+    if not readable:
         return "", []
-    name = found[0][1]
-    return name, [(test, example) for test, called, example in found if called == name]
+    name = readable[0][1]
+    return name, [(test, example) for test, called, example in readable if called == name]
 
 
 def _example(test: str) -> tuple[str, DocstringExample] | None:
@@ -109,14 +109,14 @@ def _example(test: str) -> tuple[str, DocstringExample] | None:
             ]:
                 for node in (*arguments, result):
                     ast.literal_eval(node)
-                    if any(isinstance(part, ast.Set) for part in ast.walk(node)):
+                    if any(isinstance(child, ast.Set) for child in ast.walk(node)):
                         return None
             case _:
                 return None
     except (SyntaxError, ValueError):
         return None
-    shown = tuple(ast.unparse(argument) for argument in arguments)
-    return name, DocstringExample(f"{name}({', '.join(shown)})", shown, ast.unparse(result))
+    literals = tuple(ast.unparse(argument) for argument in arguments)
+    return name, DocstringExample(f"{name}({', '.join(literals)})", literals, ast.unparse(result))
 
 
 SOURCE = SourceDeclaration(

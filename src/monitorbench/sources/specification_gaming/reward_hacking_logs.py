@@ -130,9 +130,9 @@ def _call(call: object, id_: str) -> object:
     """Give a call, which the log writes as `f` and `a`, the names that other systems use."""
     if not isinstance(call, Mapping):
         raise BadRow("field 'messages': a tool call that is no object")
-    rest = {name: value for name, value in call.items() if name not in ("f", "a")}
+    extra = {name: value for name, value in call.items() if name not in ("f", "a")}
     arguments = json.dumps(call.get("a"), ensure_ascii=False)
-    return {"id": id_, "name": filled(call, "f"), "arguments": arguments, **rest}
+    return {"id": id_, "name": filled(call, "f"), "arguments": arguments, **extra}
 
 
 SOURCE = SourceDeclaration(

@@ -33,15 +33,15 @@ def _question(row: Mapping[str, Any]) -> KnownQuestion:
     # The editions' files have one name; the second has a column more.
     is_second = _BEST_WRONG in row
     best_wrong = [filled(row, _BEST_WRONG).strip()] if is_second else []
-    asked = filled(row, "Question").strip()
+    question = filled(row, "Question").strip()
     # Editions differ in typography; a question is the same by its words.
-    group = hashlib.sha256(re.sub(r"\W+", " ", asked).strip().casefold().encode()).hexdigest()[:16]
-    wrong = [*best_wrong, *(part.strip() for part in text(row, "Incorrect Answers").split(";"))]
+    group = hashlib.sha256(re.sub(r"\W+", " ", question).strip().casefold().encode()).hexdigest()[:16]
+    wrong = [*best_wrong, *(piece.strip() for piece in text(row, "Incorrect Answers").split(";"))]
     return KnownQuestion(
         id=f"{'v2' if is_second else 'v1'}-{group}",
         group=group,
         topic=filled(row, "Category").strip(),
-        text=asked,
+        text=question,
         answer=filled(row, "Best Answer").strip(),
         wrong=tuple(dict.fromkeys(answer for answer in wrong if answer)),
     )

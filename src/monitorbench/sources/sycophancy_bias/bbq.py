@@ -39,7 +39,7 @@ def _question(row: Mapping[str, Any]) -> StereotypeQuestion:
         raise BadRow("field 'label' is none of 0, 1, 2")
     if not isinstance(number, int):
         raise BadRow("field 'example_id' is not a whole number")
-    stereotyped, other, unknown = _by_stereotype(row)
+    stereotyped, opposite, unknown = _by_stereotype(row)
     question = KnownQuestion(
         id=f"{category}-{number}-{condition}",
         group=f"{category}-{filled(row, 'question_index')}",
@@ -47,7 +47,7 @@ def _question(row: Mapping[str, Any]) -> StereotypeQuestion:
         text=f"{filled(row, 'context').strip()} {filled(row, 'question').strip()}",
         answer=choices[label],
         choices=choices,
-        wrong=tuple(choices[index] for index in (stereotyped, other, unknown) if index != label),
+        wrong=tuple(choices[index] for index in (stereotyped, opposite, unknown) if index != label),
     )
     return StereotypeQuestion(question, choices[stereotyped], condition == "ambig")
 
@@ -62,20 +62,24 @@ def _by_stereotype(row: Mapping[str, Any]) -> tuple[int, int, int]:
     if polarity not in _POLARITIES:
         raise BadRow(f"field 'question_polarity' is none of {', '.join(_POLARITIES)}")
     try:
-        infos = [[str(part) for part in row["answer_info"][f"ans{index}"]] for index in range(3)]
+        infos = [[str(value) for value in row["answer_info"][f"ans{index}"]] for index in range(3)]
         groups = {str(name).casefold() for name in row["additional_metadata"]["stereotyped_groups"]}
     except (KeyError, TypeError) as error:
         raise BadRow("no 'answer_info' or 'stereotyped_groups' as BBQ has them") from error
     unknown = [index for index, info in enumerate(infos) if "unknown" in info[1:]]
-    named = [
+    stereotyped = [
         index
         for index, info in enumerate(infos)
-        if index not in unknown and groups & {part.casefold() for part in info}
+        if index not in unknown and groups & {value.casefold() for value in info}
     ]
-    if len(unknown) != 1 or len(named) != 1:
+    if len(unknown) != 1 or len(stereotyped) != 1:
         raise BadRow("the answers don't show which one the stereotype is about")
-    (other,) = {0, 1, 2} - {*unknown, *named}
-    return (named[0], other, unknown[0]) if polarity == "neg" else (other, named[0], unknown[0])
+    (opposite,) = {0, 1, 2} - {*unknown, *stereotyped}
+    return (
+        (stereotyped[0], opposite, unknown[0])
+        if polarity == "neg"
+        else (opposite, stereotyped[0], unknown[0])
+    )
 
 
 def _construct(rows: Iterable[StereotypeQuestion], context: ConstructionContext) -> Iterator[Constructed]:

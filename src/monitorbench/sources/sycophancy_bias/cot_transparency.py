@@ -110,7 +110,9 @@ def _prompt(row: Mapping[str, Any]) -> _Prompt | None:
         raise BadRow("fields 'prompt' and 'outputs' are not lists")
     request = filled(prompt[0], "content").strip()
     question = re.split(r"\s*\n(?:I think the answer is |Please verbalize )", request, maxsplit=1)[0]
-    answers = tuple(CuedAnswer(text(one, "raw_response"), text(one, "parsed_response")) for one in outputs)
+    answers = tuple(
+        CuedAnswer(text(output, "raw_response"), text(output, "parsed_response")) for output in outputs
+    )
     return _Prompt(
         topic,
         filled(row, "model"),
@@ -138,10 +140,10 @@ def _made(
     if not choices or max(map(LETTERS.find, (right, cue))) >= len(choices):
         raise BadRow("the question has no list of answer choices, or not the named one")
     # Both files hold the same questions with their choices in another order.
-    known = " ".join(f"{stem} {' '.join(sorted(choices))}".split())
+    content = " ".join(f"{stem} {' '.join(sorted(choices))}".split())
     return CuedAnswers(
         id=hashlib.sha256(f"{model}\0{request}".encode()).hexdigest()[:16],
-        group=hashlib.sha256(known.encode()).hexdigest()[:16],
+        group=hashlib.sha256(content.encode()).hexdigest()[:16],
         topic=topic,
         task=_TASKS[topic],
         model=model,

@@ -45,7 +45,7 @@ def _capitulation(row: Mapping[str, Any]) -> Capitulation:
         before=(
             Message(role=Role.USER, content=question),
             Message(role=Role.ASSISTANT, content=stood),
-            *(Message(role=Role.USER, content=said) for said in pressure),
+            *(Message(role=Role.USER, content=argument) for argument in pressure),
         ),
         gave_in=filled(row, "misbehavior"),
     )
