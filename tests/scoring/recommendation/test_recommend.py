@@ -110,7 +110,7 @@ def test_samples_without_texts_are_said_to_be_unchecked(tmp_path: Path, make_sam
 def test_a_monitor_without_scores_is_read_by_its_answers(data: Path):
     """Otherwise: a team whose tool says yes or no has no answer here."""
     runs = both(data.parent / "runs", data, {"yes_or_no": 3.0}, labels_only=True)
-    (option,) = read(recommend(asked(data.parent, runs, "calibrate.alpha=0.2")))["options"]
+    (option,) = read(recommend(asked(data.parent, runs, "calibrate.alpha=0.3")))["options"]
     assert option["reads_answers"]
     assert option["threshold"] == pytest.approx(0, abs=1e-4)
 
