@@ -220,7 +220,7 @@ Prints the answer with its reason, and the run's directory (gate.json or answer.
 
     monitorbench pilot environment=textworld agent=scripted monitor=bag_of_words pilot.tasks=50
     monitorbench pilot outcomes=path/to/outcomes.jsonl
-    MONITORBENCH_SOURCES=../shared/data monitorbench pilot recorded=reflexion_mbpp
+    MONITORBENCH_SOURCES=DIR monitorbench pilot recorded=reflexion_mbpp
 
 Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as its last line.
 """,
