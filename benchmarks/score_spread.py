@@ -100,7 +100,7 @@ def measure(
     seconds[way], scores[way] = timed(lambda: _through_guardrail(study, samples, limit, folder))
     if is_served:
         way = "vLLM's server"
-        seconds[way], scores[way] = timed(lambda: _through_server(study, samples, folder))
+        seconds[way], scores[way] = timed(lambda: _through_server(study, settings, samples, folder))
     decided = _flagged(scores[CALIBRATED_IN], limit)
     return {
         way: {
@@ -177,16 +177,18 @@ def _through_guardrail(study: Study, samples: Sequence[Sample], limit: float, wo
     return scores
 
 
-def _through_server(study: Study, samples: Sequence[Sample], work: Path) -> Scores:
+def _through_server(study: Study, settings: Sequence[str], samples: Sequence[Sample], work: Path) -> Scores:
     """The scores of the same weights in vLLM's server, asked by token ids with all requests at once."""
-    monitor = f"monitor={study.monitor.name}"
+    shared = [setting for setting in settings if not setting.startswith("engine")]
     engine = [
         f"engine.dtype={study.engine.precision}",
         f"engine.scores={getattr(study.engine, 'scores', 'fast')}",
+        "engine.enforce_eager=true",  # compiling takes minutes, and gives the same scores
+        "engine.startup_seconds=1800",
     ]
-    served = composed("evaluate", [monitor, "engine=vllm", *engine, "engine.startup_seconds=1800"])
+    served = composed("evaluate", [*shared, "engine=vllm", *engine])
     with running_server(served, free_port("127.0.0.1", 0), work / "server.log") as server:
-        asks = composed("evaluate", [monitor, "engine=openai", "engine.by_token_ids=true"])
+        asks = composed("evaluate", [*shared, "engine=openai", "engine.by_token_ids=true"])
         address = {"base_url": server.url, "model": server.model}
         endpoint = OpenAiEngine.model_validate(asks.engine.model_dump() | address)
         judge = open_judge(judge_spec(asks.monitor, endpoint, asks.prompt), asks.paths.models)

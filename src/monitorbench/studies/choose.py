@@ -78,13 +78,39 @@ def choose_imported(study: Study) -> Path:
     deployment_of(study.stakes, study.recommend, study.calibrate)
     data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE)
     ahead.fit(study, data)
-    for split in SPLITS:
-        if split not in {of for _, of in runs}:
-            raise UserError(f"choose: {data}: no sample for {split}; expected samples of both splits")
-    monitors = dict.fromkeys(monitor for monitor, _ in runs)
+    monitors = _imported_monitors(data, runs)
     return _answered(
         study, [_Candidate(study, {split: runs[name, split] for split in SPLITS}) for name in monitors]
     )
+
+
+def print_import_plan(study: Study) -> None:
+    """Print what `choose` would import from `from`, calibrate and write; raises what `choose_imported` does.
+
+    The files are read and checked, with a line in the log on what was taken for what. Nothing is written.
+    """
+    from monitorbench.interop.imports.stage import imported_runs
+
+    deployment_of(study.stakes, study.recommend, study.calibrate)
+    data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE)  # which minds `plan`
+    monitors = _imported_monitors(data, runs)
+    print(f"imports: the dataset {data}-HASH, and below {study.paths.runs / 'evaluate'} a run for each of")
+    for monitor in monitors:
+        print(f"  {monitor}: {', '.join(split.value for of, split in runs if of == monitor)}")
+    promise = f"{study.calibrate.method}, calibrate.alpha={study.calibrate.alpha:g}"
+    print(
+        f"then: a threshold for each on calibration ({promise}), measured on test;\n"
+        f"the recommendation, all side by side, report.html below {study.paths.runs / 'transfer'}; "
+        "no model is run"
+    )
+
+
+def _imported_monitors(data: Path, runs: Mapping[tuple[str, Split], Path]) -> list[str]:
+    """Names of the monitors, in their order; `UserError` where a split that `choose` needs has no sample."""
+    for split in SPLITS:
+        if split not in {of for _, of in runs}:
+            raise UserError(f"choose: {data}: no sample for {split}; expected samples of both splits")
+    return list(dict.fromkeys(monitor for monitor, _ in runs))
 
 
 def _answered(study: Study, candidates: Sequence[_Candidate]) -> Path:

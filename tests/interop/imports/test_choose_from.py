@@ -55,6 +55,18 @@ def test_a_file_of_scores_is_answered_in_one_command(
     assert again.stdout.splitlines()[-1] == ran.stdout.splitlines()[-1]
 
 
+def test_a_plan_says_what_is_taken_for_what_and_writes_nothing(two_judges: Path, tmp_path: Path):
+    """If it failed: a wrong column or split shows when everything is already written."""
+    given = (f"from={two_judges}", "import.monitors={strong:strong,weak:weak}", "calibrate.alpha=0.1")
+    ran = monitorbench("choose", *given, "plan=true", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    for said in ("import: sample=id, label=label, scores=strong,weak", "test 400, calibration 400"):
+        assert said in ran.stderr
+    assert "  strong: calibration, test\n  weak: calibration, test\n" in ran.stdout
+    assert "calibrate.alpha=0.1" in ran.stdout
+    assert list(tmp_path.iterdir()) == [two_judges]
+
+
 def test_what_can_not_be_chosen_from_is_one_line(two_judges: Path, tmp_path: Path):
     """If it failed: monitors of two kinds would be half compared."""
     given = (f"from={two_judges}", "import.columns.score=strong")

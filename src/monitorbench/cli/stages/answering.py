@@ -48,7 +48,9 @@ def _choose(study: Study, compose: Compose) -> Path:
 
 def _choice_plan(study: Study, compose: Compose) -> None:
     if study.from_:
-        _log.info("choose: no model is run: the scores are in %s", ", ".join(map(str, study.from_)))
+        from monitorbench.studies.choose import print_import_plan
+
+        print_import_plan(study)
         return
     candidates = candidate_studies(study, compose, trees_of())
     from monitorbench.studies.choose import print_choice_plan

@@ -22,7 +22,7 @@ from monitorbench.interop.imports.dataset import write_dataset
 from monitorbench.interop.imports.evaluation import VERSION, Named, steps_of, write_evaluation
 from monitorbench.interop.imports.readers.open import ImportedFiles, stem_of
 from monitorbench.interop.imports.rows import imported_rows
-from monitorbench.interop.imports.samples import keys_of, samples_of
+from monitorbench.interop.imports.samples import SPLITS, keys_of, samples_of
 from monitorbench.interop.imports.scores import Rows, scored
 from monitorbench.interop.imports.unnest import is_list, unnested
 from monitorbench.interop.imports.words import say_monitor, say_rows, say_runs, say_samples
@@ -51,7 +51,7 @@ class Imported(NamedTuple):
 
     data: Path
     runs: Mapping[tuple[str, Split], Path]
-    """Directory of each run, by monitor and split."""
+    """Directory of each run, by monitor and split; of a plan the folder that it would be in."""
 
 
 def import_scores(study: Study) -> Path:
@@ -65,7 +65,7 @@ def import_scores(study: Study) -> Path:
 
 
 def imported_runs(study: Study, *, calibration_share: float = 0.0) -> Imported:
-    """Import `from` as `import_scores` does.
+    """Import `from` as `import_scores` does; with `study.plan` read and check it all, and write nothing.
 
     `calibration_share` is that of a file which has no split, where no setting names one.
     """
@@ -108,6 +108,13 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0) -> Imported:
         facts["positive_means"] = settings.positive_means
     name = settings.name or _name_of(read.files[0])
     say_samples(samples, response)
+    if study.plan:
+        for monitor in monitors:
+            say_monitor(monitor, of_monitor[monitor], samples, settings)
+        splits = [split for split in _JUDGED if SPLITS.index(split) in samples.splits]
+        evaluations = study.paths.runs / "evaluate"
+        planned = {(monitor, split): evaluations for monitor in monitors for split in splits}
+        return Imported(study.paths.data / name, planned)
     data = write_dataset(study, study.paths.data, name, identity, facts, samples, request, response)
     runs: dict[tuple[str, Split], Path] = {}
     for monitor, (entry, rows) in monitors.items():
