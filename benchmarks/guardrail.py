@@ -9,29 +9,134 @@ split: what is added is the same for long ones, and a slow core takes half a sec
 Then `--at-once` clients ask at the same moment; then `--clients` ask for `--seconds` without a pause, among
 them some with a malformed body and one with 20 MB; for ten minutes of load `--seconds 600`. The threshold is
 the median score, so that both actions come. Expected: an answer to every request, a line in the log for each
-that was judged, and no pass without a score.
+that was judged, and no pass without a score. Other benchmarks of a server on the loopback use these clients.
 """
 
+import http.client
+import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import clients as c
 from benchmarks.judged import body_of, judged_samples
 from benchmarks.measuring import Ratio, Result, in_turns
 from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
+from monitorbench.guardrail.log import read_lines
 from monitorbench.guardrail.monitor import OpenMonitor
 from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.runner import Runner
-from monitorbench.guardrail.service import DECISIONS, serving
+from monitorbench.guardrail.service import DECISIONS, PATH, serving
 from monitorbench.judging.judge import Judge, Question, judge_spec, sample_of
 from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import CalibratedThreshold, threshold_point
+
+TIMEOUT = 120.0
+BROKEN = (b"{", b'{"request": "a"}', b"[" * 5000, b"\xff\xfe")
+LARGE = json.dumps({"request": "a", "response": "x" * 20 * 2**20}).encode()
+ODD_EACH = 25
+"""Every so many requests of the load one is malformed, and the first of every second client is large."""
+
+
+class Reply(NamedTuple):
+    """One request as its client saw it."""
+
+    seconds: float
+    status: int
+    """0: the connection broke."""
+    answer: dict[str, Any]
+
+    @property
+    def passed_unscored(self) -> bool:
+        """Whether the guardrail let the request through without a score, which must never be."""
+        return self.answer.get("action") == "pass" and self.answer.get("score") is None
+
+
+@contextmanager
+def running(server: Any) -> Iterator[int]:
+    """Serve in a thread of its own while the body runs; yields the port."""
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.port
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+def ask(port: int, body: bytes, path: str = PATH) -> Reply:
+    """Send one request on a connection of its own; timed from opening it to the answer's last byte."""
+    began = time.perf_counter()
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=2 * TIMEOUT)
+    try:
+        client.request("POST", path, body, {"Content-Type": "application/json"})
+        answer = client.getresponse()
+        content = answer.read()
+        seconds = time.perf_counter() - began
+        return Reply(seconds, answer.status, json.loads(content))
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return Reply(time.perf_counter() - began, 0, {"error": repr(error)})
+    finally:
+        client.close()
+
+
+def ask_at_once(port: int, samples: Sequence[Sample], clients: int) -> list[Reply]:
+    """Send as many requests as there are clients, which begin together."""
+    together = threading.Barrier(clients)
+
+    def client(number: int) -> Reply:
+        together.wait()
+        return ask(port, body_of(samples[number % len(samples)]))
+
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(client, range(clients)))
+
+
+def load(port: int, samples: Sequence[Sample], clients: int, seconds: float) -> list[Reply]:
+    """Have clients ask without a pause, now and then with what is no request."""
+    until = time.monotonic() + seconds
+
+    def client(first: int) -> list[Reply]:
+        replies = [ask(port, LARGE)] if first % 2 == 0 else []
+        number = first
+        while time.monotonic() < until:
+            is_odd = number % ODD_EACH == 0
+            body = BROKEN[number % len(BROKEN)] if is_odd else body_of(samples[number % len(samples)])
+            replies.append(ask(port, body))
+            number += 1
+        return replies
+
+    with ThreadPoolExecutor(clients) as pool:
+        return [reply for replies in pool.map(client, range(clients)) for reply in replies]
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """Percentiles in milliseconds; NaN where there are no times."""
+    times = np.array(seconds or [np.nan]) * 1000
+    return {f"p{share} ms": float(np.percentile(times, share)) for share in (50, 95, 99)}
+
+
+def answered(replies: Sequence[Reply]) -> list[float]:
+    """Seconds of the requests that were answered with status 200."""
+    return [reply.seconds for reply in replies if reply.status == 200]
+
+
+def safety_ratios(replies: Sequence[Reply], log: Any, n_others: int = 0) -> dict[str, Ratio]:
+    """Count what must not be; `n_others`: answers beside these that the decision log has a line for, too."""
+    unlogged = len(answered(replies)) + n_others - len(read_lines(log))
+    return {
+        "broken connections": Ratio(sum(reply.status == 0 for reply in replies), most=0),
+        "answers without a line in the log": Ratio(unlogged, most=0),
+        "passed without a score": Ratio(sum(reply.passed_unscored for reply in replies), most=0),
+    }
+
 
 WARM_UP, MOST_ADDED_MS, MOST_MEBIBYTES = 3, 5, 1024
 
@@ -43,7 +148,7 @@ def main(
     judged = judged_samples(["engine=transformers", f"paths.data={work / 'data'}", *settings])
     study = judged.study
     spec = judge_spec(study.monitor, study.engine, study.prompt)
-    judge = TimedJudge(open_part(ServedJudge(spec, study), c.TIMEOUT))
+    judge = TimedJudge(open_part(ServedJudge(spec, study), TIMEOUT))
     shortest = sorted(zip(judged.samples, judged.prompts, strict=True), key=lambda pair: len(pair[1]))
     samples = [sample_of(sample.request, sample.response) for sample, _ in shortest[:requests]]
     scores = [float(verdict.score or 0.0) for verdict in judge.verdicts(samples)]
@@ -51,20 +156,20 @@ def main(
     loaded = _most_mebibytes()
     with _guarded(judge, spec.monitor.name, float(np.median(scores)), work) as (port, runner):
         beside = _ask_in_both_ways(runner, port, samples, judge.took)
-        together = c.ask_at_once(port, samples, at_once)
-        under_load = c.load(port, samples, clients, seconds)
-    rows = {name: c.percentiles(times) for name, times in beside.items()}
-    rows |= {"at once": c.percentiles(c.answered(together)), "load": c.percentiles(c.answered(under_load))}
+        together = ask_at_once(port, samples, at_once)
+        under_load = load(port, samples, clients, seconds)
+    rows = {name: percentiles(times) for name, times in beside.items()}
+    rows |= {"at once": percentiles(answered(together)), "load": percentiles(answered(under_load))}
     replies = [*together, *under_load]
     between = rows["guardrail"]["p50 ms"] - rows["bare judge"]["p50 ms"]
     ratios = {
         "added, p50 in ms": Ratio(rows["added"]["p50 ms"], most=MOST_ADDED_MS),
         "added, p95 in ms": Ratio(rows["added"]["p95 ms"]),
         "between the p50s, in ms": Ratio(between),
-        "answers a second, under load": Ratio(len(c.answered(under_load)) / seconds),
+        "answers a second, under load": Ratio(len(answered(under_load)) / seconds),
         "memory with the model loaded, in MiB": Ratio(loaded),
         "most memory after that, clients included, in MiB": Ratio(_most_mebibytes(), most=MOST_MEBIBYTES),
-        **c.safety_ratios(replies, work / DECISIONS, len(beside["guardrail"]) + WARM_UP),
+        **safety_ratios(replies, work / DECISIONS, len(beside["guardrail"]) + WARM_UP),
     }
     judged_replies = [reply for reply in replies if reply.status == 200]
     counts = {
@@ -132,8 +237,8 @@ def _guarded(judge: Judge, name: str, threshold: float, work: Path) -> Iterator[
     runner = Runner(name, lambda: judge, lambda: judge)
     point = threshold_point(threshold_at(threshold, bound))
     monitor = OpenMonitor(Calibrated(work, point, work, None, {}), {bound: runner})
-    settings = Serve(guardrail=True, timeout_seconds=c.TIMEOUT, at_once=1000)
-    with serving(monitor, settings, work, 0, None) as (server, _), c.running(server) as port:
+    settings = Serve(guardrail=True, timeout_seconds=TIMEOUT, at_once=1000)
+    with serving(monitor, settings, work, 0, None) as (server, _), running(server) as port:
         yield port, runner
     runner.close()
 
@@ -146,10 +251,10 @@ def _ask_in_both_ways(
     for number, sample in enumerate([*samples[:WARM_UP], *samples], start=-min(WARM_UP, len(samples))):
         for way in in_turns(("guardrail", "bare judge"), number):
             if way == "bare judge":
-                runner.result(runner.begin(sample, time.monotonic() + c.TIMEOUT))
+                runner.result(runner.begin(sample, time.monotonic() + TIMEOUT))
                 waited = took[-1]
             else:
-                waited = c.ask(port, body_of(sample)).seconds
+                waited = ask(port, body_of(sample)).seconds
             if number >= 0:
                 seconds[way].append(waited)
                 seconds["added"] += [waited - took[-1]] if way == "guardrail" else []

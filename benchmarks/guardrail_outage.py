@@ -24,8 +24,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import clients as c
-from benchmarks.guardrail import threshold_at
+from benchmarks.guardrail import (
+    Reply,
+    answered,
+    ask_at_once,
+    load,
+    percentiles,
+    running,
+    safety_ratios,
+    threshold_at,
+)
 from benchmarks.judged import judged_samples
 from benchmarks.measuring import ROOT, Ratio, Result
 from monitorbench.config.deployment import Serve
@@ -78,12 +86,12 @@ def main(work: Path, *, seconds: float, clients: int, at_once: int, settings: li
         with (
             open_monitor(calibrated, serve.timeout_seconds) as monitor,
             serving(monitor, serve, work, 0, None) as (listening, _),
-            c.running(listening) as port,
+            running(listening) as port,
             ThreadPoolExecutor(1) as beside,
         ):
-            together = c.ask_at_once(port, samples, at_once)
+            together = ask_at_once(port, samples, at_once)
             outage = beside.submit(_die_and_come_back, server, judged.study, settings, seconds, work)
-            under_load = c.load(port, samples, clients, seconds)
+            under_load = load(port, samples, clients, seconds)
             times, server = outage.result()
     finally:
         _end(server)
@@ -124,10 +132,10 @@ def _die_and_come_back(
     return Times(died, started, time.time()), server
 
 
-def _result(work: Path, together: list[c.Reply], under_load: list[c.Reply], times: Times) -> Result:
+def _result(work: Path, together: list[Reply], under_load: list[Reply], times: Times) -> Result:
     """Count what was answered before, during and after the outage."""
     lines = read_lines(work / DECISIONS)
-    of_load = lines[-len(c.answered(under_load)) :]
+    of_load = lines[-len(answered(under_load)) :]
     phases: dict[str, Counter[str]] = {"before": Counter(), "away": Counter(), "back": Counter()}
     scores: dict[str, set[float]] = {}
     for line in of_load:
@@ -141,12 +149,12 @@ def _result(work: Path, together: list[c.Reply], under_load: list[c.Reply], time
     again = min((_moment(line) for line in scored if _moment(line) > times.started), default=float("nan"))
     changes = [max(of_sample) - min(of_sample) for of_sample in scores.values() if of_sample]
     ratios = {
-        **c.safety_ratios([*together, *under_load], work / DECISIONS),
+        **safety_ratios([*together, *under_load], work / DECISIONS),
         "scored while the model was dead": Ratio(len(dead), most=0),
         "largest change of a sample's score": Ratio(max(changes)),
         "seconds from the model's first answer to the guardrail's": Ratio(again - times.answered),
     }
-    rows = {"at once": c.percentiles(c.answered(together)), "load": c.percentiles(c.answered(under_load))}
+    rows = {"at once": percentiles(answered(together)), "load": percentiles(answered(under_load))}
     statuses = Counter(str(reply.status) for reply in [*together, *under_load])
     errors = Counter(str(reply.answer.get("error") or reply.answer.get("action")) for reply in together)
     details = {"phases": phases, "at_once": errors, "statuses": statuses}

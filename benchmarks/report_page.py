@@ -18,8 +18,8 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from benchmarks.judged import sample
 from benchmarks.measuring import Ratio, Result, timed
-from benchmarks.synthetic import sample
 from monitorbench import records
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import clients as c
-from benchmarks.guardrail import threshold_at
+from benchmarks.guardrail import ask, running, threshold_at
 from benchmarks.judged import body_of, composed
 from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
 from monitorbench.config.deployment import Serve
@@ -168,10 +167,10 @@ def _through_guardrail(study: Study, samples: Sequence[Sample], limit: float, wo
     with (
         open_monitor(calibrated, 600) as monitor,
         serving(monitor, serve, work, 0, None) as (server, _),
-        c.running(server) as port,
+        running(server) as port,
     ):
         for sample in samples:
-            answer = c.ask(port, body_of(sample)).answer
+            answer = ask(port, body_of(sample)).answer
             scores[sample.id] = float(answer["score"])
             assert (answer["action"] == "flag") == (scores[sample.id] > limit)
     return scores

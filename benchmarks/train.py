@@ -14,9 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.judged import composed
+from benchmarks.judged import composed, sample
 from benchmarks.measuring import Ratio, Result, apart, timed
-from benchmarks.synthetic import sample
 from monitorbench.config.study import Study
 from monitorbench.engines.stored.load import load_tokenizer
 from monitorbench.engines.weights import weights_folder

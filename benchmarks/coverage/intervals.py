@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from benchmarks.coverage import Cell, Table, given, holds, means
-from benchmarks.synthetic import columns_of
+from benchmarks.judged import columns_of
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.auroc import auroc_interval, clustered_variance, components, paired_auroc_difference
 from monitorbench.metrics.bootstrap import FloatArray, IntArray

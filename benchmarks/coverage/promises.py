@@ -9,7 +9,7 @@ from scipy.special import gammaincc
 from scipy.stats import binom, ks_2samp, norm
 
 from benchmarks.coverage import Cell, Table, given, means
-from benchmarks.synthetic import columns_of
+from benchmarks.judged import columns_of
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.drift import DRIFTED, drift
 from monitorbench.metrics.guarantees.mix import Mix, question_weights

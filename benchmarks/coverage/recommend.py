@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import norm
 
 from benchmarks.coverage import Cell, Table, given
-from benchmarks.synthetic import columns_of
+from benchmarks.judged import columns_of
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.metrics.bootstrap import FloatArray

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
 from benchmarks.coverage import Table, given, holds, means
-from benchmarks.synthetic import CELL, sample
+from benchmarks.judged import CELL, sample
 from monitorbench.corpus.classifiers import classifier
 from monitorbench.corpus.surface import surface_check
 from monitorbench.metrics.auroc import auroc, clustered_variance, components
