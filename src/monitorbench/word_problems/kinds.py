@@ -9,7 +9,7 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import Literal
@@ -30,11 +30,12 @@ class _Reading(_Part):
     steps: tuple[tuple[str, str] | tuple[str, str, str], ...]
 
 
-_Rule = str | tuple[str | int, ...] | dict[str | int, str | int]
+Rule = str | tuple[str | int, ...] | dict[str | int, str | int]
+"""What draws a value: a range, a bank's name, a list, a value or a mapping, as `kinds.yaml` says."""
 
 
 class _Kind(_Part):
-    draw: dict[str, _Rule]
+    draw: dict[str, Rule]
     facts: tuple[str, ...]
     readings: tuple[_Reading, _Reading]
     givens: tuple[str, ...]
@@ -46,7 +47,7 @@ class _File(_Part):
     kinds: dict[str, _Kind | Literal["code"]]
 
 
-class _Values(dict[str, str]):
+class Values(dict[str, str]):
     """Drawn values by name; a name with a capital letter is the value with one."""
 
     def __missing__(self, name: str) -> str:
@@ -77,15 +78,20 @@ _WHOLE_HOURS = [
 _RANGE = re.compile(r"(?P<low>.+) to (?P<high>.+?)(?: by (?P<step>\d+))?")
 
 
-def _from_file(kind: _Kind, rng: random.Random) -> TwoReadings:
-    values = _Values()
-    for names, rule in kind.draw.items():
+def draw(rules: Mapping[str, Rule], values: Values, rng: random.Random) -> Values:
+    """Add to the values what the rules draw, as `kinds.yaml` says; returns them."""
+    for names, rule in rules.items():
         values |= dict(zip(names.split(), _drawn(rule, values, rng), strict=True))
         if rule == "goods":
             values[f"{names}s"] = _plural(values[names])
+    return values
+
+
+def _from_file(kind: _Kind, rng: random.Random) -> TwoReadings:
+    values = draw(kind.draw, Values(), rng)
 
     def route(reading: _Reading, work: Derivation) -> str:
-        so_far = _Values(values)
+        so_far = Values(values)
         for name, subject, *expression in reading.steps:
             clause = subject.format_map(so_far)
             so_far[name] = (
@@ -106,7 +112,7 @@ def _from_file(kind: _Kind, rng: random.Random) -> TwoReadings:
     )
 
 
-def _drawn(rule: _Rule, values: _Values, rng: random.Random) -> Sequence[str]:
+def _drawn(rule: Rule, values: Values, rng: random.Random) -> Sequence[str]:
     """Draw what a rule of the file's `draw` says: a value for each of its names."""
     match rule:
         case tuple():
@@ -164,9 +170,6 @@ def _weekday(rng: random.Random) -> TwoReadings:
         day = _WEEKDAYS[(start + days_over) % 7]
         return w.say(f"{days_over} days on from {_WEEKDAYS[start]} comes {day}", day)
 
-    def elapsed(w: Derivation) -> str:
-        return finish(w, n)
-
     def inclusive(w: Derivation) -> str:
         return finish(w, int(w.calc("the number of days ahead", f"{n} − 1")))
 
@@ -177,7 +180,7 @@ def _weekday(rng: random.Random) -> TwoReadings:
             f"the {_WEEKDAYS[start]} is day 0 and not day 1 of the count",
             f"the {_WEEKDAYS[start]} is day 1 and not day 0 of the count",
         ),
-        (elapsed, inclusive),
+        (lambda w: finish(w, n), inclusive),
         (f"the count starts on a {_WEEKDAYS[start]}", f"the count goes to {n}"),
     )
 
@@ -244,21 +247,16 @@ def _ranking(rng: random.Random) -> TwoReadings:
     def question(end: str) -> str:
         return f"{opening} {' '.join(shuffled)} Who comes second, counting the {end} as number one?"
 
-    def from_front(w: Derivation) -> str:
+    def second_place(w: Derivation, order: Sequence[str]) -> str:
         w.say(f"{shuffled[0].rstrip('.')}, and the other two links make one chain of it", "")
-        w.say(f"the order is {', '.join(people)}", "")
-        return w.say(f"the second place goes to {people[1]}", people[1])
-
-    def from_back(w: Derivation) -> str:
-        w.say(f"{shuffled[0].rstrip('.')}, and the other two links make one chain of it", "")
-        w.say(f"the order is {', '.join(reversed(people))}", "")
-        return w.say(f"the second place goes to {people[2]}", people[2])
+        w.say(f"the order is {', '.join(order)}", "")
+        return w.say(f"the second place goes to {order[1]}", order[1])
 
     return TwoReadings(
         {},
         (question(front), question(back)),
         (f"number one is the {front} and not the {back}", f"number one is the {back} and not the {front}"),
-        (from_front, from_back),
+        (lambda w: second_place(w, people), lambda w: second_place(w, people[::-1])),
         tuple(clue.rstrip(".") for clue in shuffled[1:]),
     )
 

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.code.exploits import EXPLOITS, Exploit
+from monitorbench.construct.cues.cue import ask, system, user
 from monitorbench.construct.cues.phrases import REASONING as PHRASES
 from monitorbench.construct.cues.phrases import ReasoningIncentive
-from monitorbench.construct.cues.wordings import ask, system, user
 from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
 from monitorbench.construct.reasoning.trace import (
     CONTENT_OPENERS,
