@@ -119,9 +119,15 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         lambda: published_answers.cued_answer_pairs(read("cot_transparency"), seed=0, **NAMES).samples,
     )
     sessions = rows_of("agentdojo", folder)[:40]
-    yield *_first_version("agentdojo"), lambda: _constructed("agentdojo", sessions, cues)
+    yield (
+        *next(iter(SOURCES["agentdojo"].constructions.items())),
+        lambda: _constructed("agentdojo", sessions, cues),
+    )
     for name in ("school_of_reward_hacks", "xstest"):
-        yield *_first_version(name), lambda name=name: _constructed(name, read(name), cues)
+        yield (
+            *next(iter(SOURCES[name].constructions.items())),
+            lambda name=name: _constructed(name, read(name), cues),
+        )
     code_rows = read("sven") + read("cweval")
     yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
     yield (

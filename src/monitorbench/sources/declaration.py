@@ -1,8 +1,8 @@
 """Declarations of sources: how each is read, what is made of its rows, and its version.
 
 The files of `sources/upstream/` hold them, and `sources.all` lists them. A new source is a function that
-reads its rows, a `SourceDeclaration`, its YAML in `conf/source`, and a line in that list. What is made of rows
-of a kind stands here (`LABELLED`, `INCENTIVISED_ANSWERS`, `SPECIAL_CASED`), or beside the sources of the kind.
+reads its rows, a `SourceDeclaration`, its YAML in `conf/source`, and a line in that list. What is made of
+rows of a kind stands here (`LABELLED`, `INCENTIVISED_ANSWERS`, `SPECIAL_CASED`), or beside the sources.
 """
 
 from collections import Counter
@@ -82,6 +82,7 @@ class RowConstruction(NamedTuple):
     versions: tuple[ConstructionVersion, ...]
 
     def __call__(self, rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
+        """Make candidates of rows."""
         return self.build(rows, context)
 
 
@@ -119,8 +120,8 @@ def _special_cased(rows: Iterable[Any], context: ConstructionContext) -> Iterato
 LABELLED = labelled_by_upstream()
 INCENTIVISED_ANSWERS = constructed_by(answer_incentive.incentivised_answers, answer_incentive.VERSION)
 SPECIAL_CASED = RowConstruction(_special_cased, (code_incentive.VERSION,))
-"""Constructions of rows of a kind: `LabelledResponse`, `KnownQuestion`, and coding problems, of which examples
-are special-cased, checked by execution."""
+"""Constructions of rows of a kind: `LabelledResponse`, `KnownQuestion`, and coding problems, of which the
+examples are special-cased, checked by execution."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,7 +161,7 @@ def test_on_the_published_rows_most_fall_and_each_is_accounted_for() -> None:
     root = os.environ.get("MONITORBENCH_SOURCES")
     if not root:
         pytest.skip("MONITORBENCH_SOURCES is not set")
-    from monitorbench.sources.safety_permission.hh_rlhf import dialogue
+    from monitorbench.sources.upstream.hh_rlhf import dialogue
 
     rows = []
     with gzip.open(

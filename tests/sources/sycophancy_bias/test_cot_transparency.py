@@ -6,7 +6,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.construct.cues.published_answers import cued_answer_pairs
-from monitorbench.sources.sycophancy_bias import cot_transparency
+from monitorbench.sources.upstream import cot_transparency
 
 QUESTION = "Q: What is the last day?\n\nAnswer choices:\n(A) 01/02/2020\n(B) 03/04/2021"
 ONE = {

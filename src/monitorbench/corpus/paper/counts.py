@@ -36,7 +36,7 @@ STATED: dict[str, dict[str, int]] = {
     "dfir_metric": {"specification_gaming/qa": 713},
 }
 """Rows of sources that only a hub or upstream has, by cell: at most so many, before any filter."""
-STATED_QUESTIONS: dict[str, int] = {"mmlu": 1_241, "gpqa": 198, "aime": 30}
+STATED_QUESTIONS: dict[str, int] = {"mmlu": 1_241, "gpqa": 198, "aime": 30, "dfir_metric": 713}
 """Questions for a subject model in sources that only a hub or upstream has, by source."""
 
 

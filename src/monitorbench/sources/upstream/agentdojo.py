@@ -26,7 +26,12 @@ from pydantic import BaseModel, ConfigDict
 from monitorbench.config.base import UserError
 from monitorbench.construct.pair import Constructed, ConstructionVersion, Pair, make_pair
 from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Split
-from monitorbench.sources.declaration import ConstructionContext, InstalledData, SourceDeclaration
+from monitorbench.sources.declaration import (
+    ConstructionContext,
+    InstalledData,
+    RowConstruction,
+    SourceDeclaration,
+)
 
 CELL = Cell(Category.SAFETY_PERMISSION, "agent")
 LICENCE = "MIT"
@@ -74,7 +79,7 @@ def load() -> Iterator[AgentSession]:
 
 
 def _content() -> bytes:
-    return (files("monitorbench.sources.safety_permission") / _FILE).read_bytes()
+    return (files("monitorbench.sources.upstream") / _FILE).read_bytes()
 
 
 def _pairs(sessions: Iterable[AgentSession], source: str) -> Iterator[Pair]:
@@ -108,8 +113,6 @@ def _construct(rows: Iterable[AgentSession], context: ConstructionContext) -> It
 SOURCE = SourceDeclaration(
     name="agentdojo",
     version=1,
-    read=None,
-    construct=_construct,
-    constructions=(ConstructionVersion("who_asked", 1),),
+    construct=RowConstruction(_construct, (ConstructionVersion("who_asked", 1),)),
     installed=InstalledData(load, lambda: hashlib.sha256(_content()).hexdigest()),
 )

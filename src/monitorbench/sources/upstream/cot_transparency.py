@@ -11,17 +11,15 @@ gpt-3.5-turbo reasoned and answered, without the remark and with it. Two files:
 BIG-Bench asks that its questions be kept out of training data: these are for the paired splits alone.
 """
 
-import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from monitorbench.construct.cues import published_answers
-from monitorbench.construct.pair import Constructed
 from monitorbench.records import Message, Role, Task
-from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
-from monitorbench.sources.read import BadRow, SourceFiles, filled, text
+from monitorbench.sources.declaration import SourceDeclaration, constructed_by
+from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash, text
 from monitorbench.upstream import CuedAnswer, CuedAnswers
 
 LETTERS = "ABCDEFGHIJ"
@@ -142,8 +140,8 @@ def _made(
     # Both files hold the same questions with their choices in another order.
     content = " ".join(f"{stem} {' '.join(sorted(choices))}".split())
     return CuedAnswers(
-        id=hashlib.sha256(f"{model}\0{request}".encode()).hexdigest()[:16],
-        group=hashlib.sha256(content.encode()).hexdigest()[:16],
+        id=short_hash(model, request),
+        group=short_hash(content),
         topic=topic,
         task=_TASKS[topic],
         model=model,
@@ -167,16 +165,9 @@ def _letter(index: object, field: str) -> str:
     return LETTERS[index]
 
 
-def _construct(rows: Iterable[CuedAnswers], context: ConstructionContext) -> Iterator[Constructed]:
-    yield published_answers.cued_answer_pairs(
-        list(rows), seed=context.seed, source=context.source, licence=context.licence
-    )
-
-
 SOURCE = SourceDeclaration(
     name="cot_transparency",
     version=1,
     read=load,
-    construct=_construct,
-    constructions=(published_answers.VERSION,),
+    construct=constructed_by(published_answers.cued_answer_pairs, published_answers.VERSION),
 )

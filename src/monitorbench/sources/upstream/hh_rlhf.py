@@ -10,7 +10,6 @@ Within a request, turns in a row by one speaker become one message. A speaker's 
 (`… Human: …` without a blank line before it) stays in that turn's text, as published.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -20,8 +19,8 @@ from typing import Any
 from monitorbench.construct.answers.preference import VERSION, preference_pairs
 from monitorbench.construct.pair import Constructed
 from monitorbench.records import Message, Role
-from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration
-from monitorbench.sources.read import BadRow, SourceFiles, filled
+from monitorbench.sources.declaration import ConstructionContext, RowConstruction, SourceDeclaration
+from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash
 from monitorbench.upstream import Preference
 
 _TURN = re.compile(r"\n\n(Human|Assistant):")
@@ -37,7 +36,7 @@ def load(files: SourceFiles) -> Iterator[Preference]:
 
     def preference(row: Mapping[str, Any]) -> Preference | None:
         chosen, rejected = filled(row, "chosen"), filled(row, "rejected")
-        id_ = hashlib.sha256(f"{chosen}\0{rejected}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        id_ = short_hash(chosen, rejected)
         *request, better = dialogue(chosen)
         *other_request, worse = dialogue(rejected)
         if id_ in seen or request != other_request or not request or better == worse:
@@ -77,12 +76,7 @@ def _construct(rows: Iterable[Preference], context: ConstructionContext) -> Iter
 
 
 SOURCE = SourceDeclaration(
-    name="hh_rlhf",
-    version=1,
-    read=load,
-    construct=_construct,
-    constructions=(VERSION,),
-    uses_scorer=True,
+    name="hh_rlhf", version=1, read=load, construct=RowConstruction(_construct, (VERSION,)), uses_scorer=True
 )
 
 TRAIN_SOURCE = replace(SOURCE, name="hh_rlhf_train")

@@ -5,14 +5,12 @@ disambiguated one the context tells. Both are kept; the id ends with which it is
 model, their contexts make pairs for training (`construct.answers.stereotype`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from monitorbench.construct.answers import stereotype
-from monitorbench.construct.counterfactual import VERSION
-from monitorbench.construct.pair import Constructed
 from monitorbench.records import Task
-from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, SubjectQuestions
+from monitorbench.sources.declaration import SourceDeclaration, SubjectQuestions, constructed_by
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 from monitorbench.upstream import KnownQuestion, StereotypeQuestion
 
@@ -82,10 +80,6 @@ def _by_stereotype(row: Mapping[str, Any]) -> tuple[int, int, int]:
     )
 
 
-def _construct(rows: Iterable[StereotypeQuestion], context: ConstructionContext) -> Iterator[Constructed]:
-    yield stereotype.stereotype_pairs(rows, seed=context.seed, source=context.source, licence=context.licence)
-
-
 def _disambiguated(files: SourceFiles) -> Iterator[KnownQuestion]:
     # In the ambiguous half nothing but the cue tells who is meant.
     return (question for question in load(files) if question.id.endswith("-disambig"))
@@ -95,8 +89,6 @@ SOURCE = SourceDeclaration(
     name="bbq",
     version=2,
     read=_read,
-    construct=_construct,
-    constructions=(stereotype.VERSION, VERSION),
-    takes_elicited=True,
+    construct=constructed_by(stereotype.stereotype_pairs, stereotype.VERSION),
     questions=SubjectQuestions(Task.QA, _disambiguated),
 )

@@ -6,18 +6,21 @@ Answers are canonical, as `derivation.show` prints a number. Calculator marks (`
 the published models wrote them, nobody else does.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from monitorbench.construct import counterfactual
 from monitorbench.construct.pair import Constructed
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.records import Task
-from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, SubjectQuestions
-from monitorbench.sources.read import BadRow, SourceFiles, filled
+from monitorbench.sources.declaration import (
+    ConstructionContext,
+    RowConstruction,
+    SourceDeclaration,
+    SubjectQuestions,
+)
+from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash
 from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 from monitorbench.word_problems.derivation import show
 
@@ -68,7 +71,7 @@ def _worked(row: Mapping[str, Any]) -> SolvedQuestion:
 
 def _question(row: Mapping[str, Any], file: str, answer: str) -> KnownQuestion:
     text = filled(row, "question").strip()
-    group = hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
+    group = short_hash(" ".join(text.split()))
     return KnownQuestion(id=f"{file}-{group}", group=group, topic=file, text=text, answer=answer)
 
 
@@ -111,9 +114,7 @@ SOURCE = SourceDeclaration(
     name="gsm8k",
     version=2,
     read=load_worked,
-    construct=_construct,
-    constructions=(cued_solutions.VERSION, incentive_solutions.VERSION, counterfactual.VERSION),
+    construct=RowConstruction(_construct, (cued_solutions.VERSION, incentive_solutions.VERSION)),
     uses_cues=True,
-    takes_elicited=True,
     questions=SubjectQuestions(Task.REASONING, load),
 )
