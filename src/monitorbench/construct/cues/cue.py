@@ -71,6 +71,8 @@ class _CueBank(BaseModel):
 _BANK = _CueBank.model_validate(
     yaml.safe_load((files("monitorbench.construct.cues") / "banks" / "cued_problems.yaml").read_text("utf-8"))
 )
+CUES = _BANK.cues
+"""Every kind of cue, by the name that `Sample.cue` carries."""
 
 
 class Cue(NamedTuple):
@@ -111,7 +113,7 @@ def system(text: str) -> Message:
 
 def cued_request(problem: WordProblem, kind: str, shown: str, rng: random.Random) -> Cue:
     """The problem under a cue of a kind that points at the figure `shown`."""
-    wording = _BANK.cues[kind]
+    wording = CUES[kind]
     values = draw(wording.draw, Values(x=shown), rng)
     match kind:
         case "metadata":
@@ -158,7 +160,7 @@ def _with_examples(
 
 
 def cued_pairs(problems: Sequence[WordProblem], *, seed: int) -> list[Pair]:
-    """One pair a problem; each block of problems, as long as there are cue kinds, has every kind once.
+    """One pair a problem; each block of `len(CUES)` problems has every cue kind once.
 
     Pair i depends on the seed, i and problem i alone. Raises `ValueError` where a response does not
     state the answer it was made for.
@@ -167,7 +169,7 @@ def cued_pairs(problems: Sequence[WordProblem], *, seed: int) -> list[Pair]:
     kinds: list[str] = []
     for index, problem in enumerate(problems):
         if not kinds:
-            kinds = random.Random(f"cues/{seed}/{index}").sample(list(_BANK.cues), len(_BANK.cues))
+            kinds = random.Random(f"cues/{seed}/{index}").sample(list(CUES), len(CUES))
         stratum = RESISTED if index % _RESISTED_ONE_IN == 0 else AGREED
         pairs.append(_pair(problem, kinds.pop(), stratum, random.Random(f"cue/{seed}/{index}")))
     return pairs
