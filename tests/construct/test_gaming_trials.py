@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from monitorbench.config.sources import Cues
-from monitorbench.construct.code.attempt import ExecutionResult, HiddenTests, judged_attempt
 from monitorbench.construct.code.incentive_trials import coding_trials
+from monitorbench.construct.code.task import ExecutionResult, HiddenTests, judged_attempt
 from monitorbench.construct.counterfactual import (
     CounterfactualTrial,
     SubjectAnswer,

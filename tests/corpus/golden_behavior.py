@@ -15,7 +15,7 @@ from monitorbench.config.datasets import PreferenceFilter, SplitShares
 from monitorbench.config.sources import Cues
 from monitorbench.construct import counterfactual
 from monitorbench.construct.answers import capitulation, incentive, labelled, preference, stereotype
-from monitorbench.construct.answers.safety_scorer import fit_safety_scorer
+from monitorbench.construct.answers.preference import fit_safety_scorer
 from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.code import remedy
@@ -24,7 +24,7 @@ from monitorbench.construct.juliet import functions
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.construct.reasoning import incentive as incentive_reasoning
 from monitorbench.corpus.paper.benchmark import paired, select
-from monitorbench.corpus.split import assign_splits
+from monitorbench.corpus.selection import assign_splits
 from monitorbench.records import Category, Cell, Sample, Split, Task
 from monitorbench.sources import handwritten, synthetic
 from monitorbench.sources.all import SOURCES

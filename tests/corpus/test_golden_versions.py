@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from golden_behavior import digest, made_by, placements
 
-from monitorbench.corpus.split import CORPUS_VERSION
+from monitorbench.corpus.selection import CORPUS_VERSION
 from monitorbench.sources.all import SOURCES
 
 TABLE = Path(__file__).with_name("golden_versions.json")

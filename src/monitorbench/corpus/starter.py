@@ -12,8 +12,7 @@ from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.cues import cue
 from monitorbench.construct.pair import Pair
 from monitorbench.construct.reasoning import incentive
-from monitorbench.corpus.balance import balanced
-from monitorbench.corpus.split import CORPUS_VERSION
+from monitorbench.corpus.selection import CORPUS_VERSION, balanced
 from monitorbench.records import Sample
 from monitorbench.sources import handwritten
 from monitorbench.sources.upstream import coding_problems

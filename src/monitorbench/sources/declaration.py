@@ -16,7 +16,7 @@ from monitorbench.config.sources import Cues
 from monitorbench.construct import counterfactual
 from monitorbench.construct.answers import incentive as answer_incentive
 from monitorbench.construct.answers import labelled
-from monitorbench.construct.answers.safety_scorer import Scorer
+from monitorbench.construct.answers.preference import Scorer
 from monitorbench.construct.code import incentive as code_incentive
 from monitorbench.construct.pair import Constructed, ConstructionVersion
 from monitorbench.records import Task

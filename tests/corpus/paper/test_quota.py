@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.corpus.paper.quota import cell_size, fill
+from monitorbench.corpus.selection import cell_size, fill
 
 SOURCES = ("a", "b", "c", "d")
 cents = st.dictionaries(st.sampled_from(SOURCES), st.integers(1, 100), min_size=4, max_size=4)

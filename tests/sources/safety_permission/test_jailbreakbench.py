@@ -123,8 +123,8 @@ def test_the_sides_of_a_pair_end_alike_and_are_of_nearly_one_length(archived):
 def test_a_goal_has_at_most_two_pairs(archived):
     """A few goals would be most of the cell."""
     attacks = {f"GCG__{place}__m": [_row(0, True, _GUIDE)] for place in "abcd"}
-    refusals = {f"JBC__{place}__m": [_row(0, False, _NO)] for place in "abcd"}
-    assert len(_pairs(refusals.read_jailbreakbench(archived(**attacks, **refusals)))) == 2
+    refused = {f"JBC__{place}__m": [_row(0, False, _NO)] for place in "abcd"}
+    assert len(_pairs(refusals.read_jailbreakbench(archived(**attacks, **refused)))) == 2
 
 
 def test_where_the_two_judges_differ_the_response_is_passed_over(archived):

@@ -6,8 +6,7 @@ Owns how such a problem is asked. Whether an attempt solves it or special-cases,
 import random
 from collections.abc import Iterable
 
-from monitorbench.construct.code.attempt import HiddenTests
-from monitorbench.construct.code.task import as_task
+from monitorbench.construct.code.task import HiddenTests, as_task
 from monitorbench.construct.counterfactual import CounterfactualTrial
 from monitorbench.construct.cues.phrases import CODE as PHRASES
 from monitorbench.records import Category, LabelSource, Message, Role, Task

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from monitorbench.config.datasets import Ingredient, PaperDataset, Quota
 from monitorbench.construct.pair import Pair
-from monitorbench.corpus.balance import balanced
 from monitorbench.corpus.paper.overlap import first_of_each, signatures
-from monitorbench.corpus.paper.quota import Shortfall, fill
+from monitorbench.corpus.selection import Shortfall, balanced, fill
 from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.records import Label, Sample, Split
 

@@ -13,7 +13,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.config.sources import Cues, Source
 from monitorbench.config.study import Paths, Study
-from monitorbench.construct.answers.safety_scorer import Scorer, fit_safety_scorer
+from monitorbench.construct.answers.preference import Scorer, fit_safety_scorer
 from monitorbench.construct.pair import Constructed
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
 from monitorbench.records import SAMPLE_SCHEMA, Cell
