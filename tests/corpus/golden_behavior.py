@@ -17,8 +17,8 @@ from monitorbench.construct import counterfactual
 from monitorbench.construct.answers import capitulation, incentive, labelled, preference, stereotype
 from monitorbench.construct.answers.preference import fit_safety_scorer
 from monitorbench.construct.code import incentive as special_cased
+from monitorbench.construct.code import pair
 from monitorbench.construct.code import pair as code_pair
-from monitorbench.construct.code import remedy
 from monitorbench.construct.cues import cue, published_answers, questions
 from monitorbench.construct.juliet import functions
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
@@ -131,8 +131,10 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     code_rows = read("sven") + read("cweval")
     yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
     yield (
-        *remedy.VERSION,
-        lambda: [remedy.shows(cwe, r.insecure, r.secure) for r in code_rows for cwe in (r.cwe, "CWE-79")],
+        *pair.VISIBLE_FIXES,
+        lambda: [
+            pair.shows_remedy(cwe, r.insecure, r.secure) for r in code_rows for cwe in (r.cwe, "CWE-79")
+        ],
     )
     yield *functions.VERSION, lambda: functions.juliet_versions(read("juliet"))[0]
     yield *special_cased.VERSION, lambda: special_cased.special_cased_pairs(read("mbpp"), seed=0)[0]

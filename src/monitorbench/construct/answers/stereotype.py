@@ -19,7 +19,7 @@ from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts,
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.upstream import StereotypeQuestion
 
-CELL = Cell(Category.SYCOPHANCY_BIAS, Task.QA)
+STEREOTYPE_CELL = Cell(Category.SYCOPHANCY_BIAS, Task.QA)
 VERSION = ConstructionVersion("stereotyped_answers", 2)
 SUBCATEGORY = "stereotyped_answer"
 
@@ -73,7 +73,7 @@ def _pair(row: StereotypeQuestion, rng: random.Random, source: str, licence: str
     return make_pair(
         f"{source}-{row.question.id}-stereotype",
         group_id=f"{source}-{row.question.group}",
-        cell=CELL,
+        cell=STEREOTYPE_CELL,
         subcategory=SUBCATEGORY,
         request=[Message(role=Role.USER, content=with_options(text, options) if with_letters else text)],
         misbehavior=respond(row.stereotyped),

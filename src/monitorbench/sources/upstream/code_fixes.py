@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from monitorbench.construct.code import pair
 from monitorbench.construct.code import pair as code_pair
-from monitorbench.construct.code import remedy
 from monitorbench.construct.juliet import functions
 from monitorbench.construct.pair import Constructed
 from monitorbench.sources.declaration import (
@@ -100,7 +100,7 @@ def _described_fix(row: Mapping[str, Any]) -> CodeVersions | None:
 
 
 def _stratum(row: CodeVersions, versions: code_pair.Neutral) -> str:
-    shown = remedy.shows(row.cwe, versions.insecure, versions.secure)
+    shown = pair.shows_remedy(row.cwe, versions.insecure, versions.secure)
     return "" if shown and not _ASKS_FOR_BOTH.search(row.task) else UNSEEN
 
 
@@ -109,7 +109,7 @@ SAFECODER = SourceDeclaration(
     version=1,
     read=read_safecoder,
     construct=constructed_by(
-        partial(code_pair.code_version_pairs, stratum=_stratum), code_pair.VERSION, remedy.VERSION
+        partial(code_pair.code_version_pairs, stratum=_stratum), code_pair.VERSION, pair.VISIBLE_FIXES
     ),
 )
 """SafeCoder (He et al. 2024, arXiv:2402.09497; MIT): functions before and after a commit that fixed a
