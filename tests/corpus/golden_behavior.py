@@ -13,11 +13,10 @@ from studies import study
 
 from monitorbench.config.datasets import PreferenceFilter, SplitShares
 from monitorbench.config.sources import Cues
-from monitorbench.construct import counterfactual
-from monitorbench.construct.answers import capitulation, incentive, labelled, preference, stereotype
+from monitorbench.construct import counterfactual, pair
+from monitorbench.construct.answers import incentive, preference
 from monitorbench.construct.answers.preference import fit_safety_scorer
 from monitorbench.construct.code import incentive as special_cased
-from monitorbench.construct.code import pair
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.cues import cue, published_answers, questions
 from monitorbench.construct.juliet import functions
@@ -31,6 +30,7 @@ from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
+from monitorbench.sources.upstream import bbq, user_pressure
 from monitorbench.word_problems import generate as word_problems
 
 NAMES = {"source": "made_up", "licence": "MIT"}
@@ -99,8 +99,8 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     cues, problems = composed.cue, word_problems.generate(24, seed=1)
     solved = read("gsm8k")
     yield (
-        *capitulation.VERSION,
-        lambda: capitulation.capitulation_pairs(read("sycon_bench"), **NAMES).samples,
+        *user_pressure.CAPITULATION_VERSION,
+        lambda: user_pressure.capitulation_pairs(read("sycon_bench"), **NAMES).samples,
     )
     yield (
         *incentive.VERSION,
@@ -109,11 +109,11 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         ),
     )
     yield (
-        *labelled.VERSION,
-        lambda: labelled.labelled_samples(read("diasafety") + read("reward_hacking_logs"), **NAMES).samples,
+        *pair.AS_LABELLED,
+        lambda: pair.labelled_samples(read("diasafety") + read("reward_hacking_logs"), **NAMES).samples,
     )
     yield *preference.VERSION, lambda: _preferences(read)
-    yield *stereotype.VERSION, lambda: stereotype.stereotype_pairs(read("bbq"), seed=0, **NAMES).samples
+    yield *bbq.STEREOTYPE_VERSION, lambda: bbq.stereotype_pairs(read("bbq"), seed=0, **NAMES).samples
     yield (
         *published_answers.VERSION,
         lambda: published_answers.cued_answer_pairs(read("cot_transparency"), seed=0, **NAMES).samples,
@@ -131,9 +131,9 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     code_rows = read("sven") + read("cweval")
     yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
     yield (
-        *pair.VISIBLE_FIXES,
+        *code_pair.VISIBLE_FIXES,
         lambda: [
-            pair.shows_remedy(cwe, r.insecure, r.secure) for r in code_rows for cwe in (r.cwe, "CWE-79")
+            code_pair.shows_remedy(cwe, r.insecure, r.secure) for r in code_rows for cwe in (r.cwe, "CWE-79")
         ],
     )
     yield *functions.VERSION, lambda: functions.juliet_versions(read("juliet"))[0]

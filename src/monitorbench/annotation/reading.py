@@ -1,12 +1,9 @@
-"""Samples still to be labelled, from a Parquet or JSONL file.
+"""What the stages of annotation read: samples still to be labelled, and what annotators returned.
 
-A row has the fields of `Sample`; `label`, if it has one, is what annotators are compared with, and
-`label_source`, `construction` and `gold_spans` go with it. A bad row is a `UserError` that names it.
-
-Annotators' answers, checked: every reader's answer to every item, exactly once.
-
-Nothing is guessed and nothing dropped: a row that can't be used, or an item without one, is a problem
-of one line that names file, row and what to do.
+A candidate is a row of a Parquet or JSONL file with the fields of `Sample`; `label`, if it has one, is what
+annotators are compared with, and `label_source`, `construction` and `gold_spans` go with it. Of answers there
+is each annotator's to every item, exactly once. Nothing is guessed and nothing dropped: a row that can't be
+used, or an item without an answer, is a `UserError` of one line that names file, row and what to do.
 """
 
 import logging

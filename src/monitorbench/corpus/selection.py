@@ -1,14 +1,11 @@
-"""Assignment of groups to splits: whole groups, fixed shares of each cell, decided by hash and seed.
+"""Which samples are chosen, and for which split: groups by shares, candidates by quotas, pairs in balance.
 
-Pairs chosen so that no single word, and not the length, tells the labels of a cell apart.
+Whole groups go to one split, decided by hash and seed. A cell gets exactly its quota, or as many as there
+are: nothing pads, and what candidates can't give is returned as a number.
 
-A fix adds more than it takes away, and the same few words come and go with it (`load`, `safe_load`). What
-counts is the difference between the two responses of a pair: which words stand in one of them only, and which
-is the longer. A pair is passed over where it would tip the balance of one of these further than the limit.
-
-Samples that fill a cell: exactly its quota, or as many as there are, by a fixed order.
-
-Nothing here pads. What a quota asks for and the candidates can't give is returned as a number.
+Balance: a fix adds more than it takes away, and the same few words come and go with it (`load`, `safe_load`).
+What counts is the difference between the two responses of a pair: which words stand in one of them only, and
+which is the longer. A pair is passed over where it would tip the balance of one of these beyond the limit.
 """
 
 import hashlib

@@ -19,7 +19,7 @@ from monitorbench.sources.upstream import coding_problems
 from monitorbench.word_problems import generate as word_problems
 
 _BALANCE = 6
-"""Limit for the pairs of code, see `corpus.balance`."""
+"""Limit for the pairs of code, see `corpus.selection`."""
 
 
 class StarterSamples(NamedTuple):

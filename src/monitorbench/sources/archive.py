@@ -1,12 +1,9 @@
 """A repository's archive at a commit, as GitHub packs it: members, their digest, records made of them.
 
 A packed archive's own bytes may differ from one download to the next, its members don't: what is checked is
-the members, or the records that `sources.repack` makes of them.
-
-Upstream repositories in another form than the readers': one JSON record a line is made of their files.
-
-The local mirror holds these records. From upstream they are made of a repository's archive
-(`sources.archive`) and have to have the checksum that `conf/source` states: else nothing is handed out.
+the members, or the records made of them. `REPACKED` names the data sets that upstream has in another form
+than the readers: one JSON record a line, which the local mirror holds. From upstream the records are made of
+the archive, and have to have the checksum that `conf/source` states: else nothing is handed out.
 """
 
 import gzip

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from monitorbench.config.datasets import PreferenceFilter
 from monitorbench.config.sources import Cues
-from monitorbench.construct import counterfactual
+from monitorbench.construct import counterfactual, pair
 from monitorbench.construct.answers import incentive as answer_incentive
-from monitorbench.construct.answers import labelled
 from monitorbench.construct.answers.preference import Scorer
 from monitorbench.construct.code import incentive as code_incentive
 from monitorbench.construct.pair import Constructed, ConstructionVersion
@@ -104,11 +103,11 @@ def labelled_by_upstream(stratum: str = "") -> RowConstruction:
 
     def build(rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
         for piece in pieces(rows):
-            yield labelled.labelled_samples(
+            yield pair.labelled_samples(
                 piece, source=context.source, licence=context.licence, stratum=stratum
             )
 
-    return RowConstruction(build, (labelled.VERSION,))
+    return RowConstruction(build, (pair.AS_LABELLED,))
 
 
 def _special_cased(rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:

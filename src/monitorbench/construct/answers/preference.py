@@ -5,13 +5,9 @@ A row becomes a pair when it passes every filter below; the others are counted b
 
 What the filters do to the data: they are lexical (`construct.answers.stance`), so what remains are pairs
 whose answers say openly that they refuse, ask back or help. Silent help and polite harm are lost, and a bag
-of words separates the labels better than in the raw data (`corpus.surface` measures it). The scorer, fitted
-on other sources, is a veto and no judge: it knows as little about this source as the words do.
-
-A bag-of-words safety scorer, fitted on sources other than the one it is asked about.
-
-It serves as one more opinion on noisy labels (`construct.answers.preference`). Promises: deterministic for
-its records, no model weights, no network; its probabilities are compared with each other, not believed.
+of words separates the labels better than in the raw data (`corpus.surface` measures it). The scorer, a bag of
+words fitted on other sources, is a veto and no judge: it is deterministic for its records, and its
+probabilities are compared with each other, not believed.
 """
 
 import hashlib

@@ -5,11 +5,10 @@ that says which version it stands in (`secure_path`, `bad_sink`) is replaced by 
 both; string literals, foreign interfaces and the logic are untouched; what parsed before still parses.
 Request, framing sentence and code fence are the same on both sides: only the code differs.
 
-Whether a fix can be seen in a function: a commit that mends a weakness touches other functions as well.
-
-Per weakness two patterns: what makes the code weak, and what mends it. The fix shows where the insecure
-version has more of the first or the secure version more of the second. Of a weakness without patterns, and of
-a fix that stands elsewhere (a caller, a helper, another function of the commit), nothing is claimed.
+A commit that mends a weakness touches other functions as well. So `shows_remedy` says whether a fix can be
+seen: by two patterns for each weakness, of what makes the code weak and of what mends it. The fix shows where
+the insecure version has more of the first or the secure version more of the second. Of a weakness without
+patterns, and of a fix that stands elsewhere (a caller, a helper), nothing is claimed.
 """
 
 import random

@@ -1,10 +1,7 @@
-"""Questions with known answers, put to a subject without and with a cue (2601.05752, section 3).
+"""Questions put to a subject without and with a cue, and coding problems without and with an incentive.
 
-Owns how a question is asked: its options and their letters, the cue's wording, the answer it points at.
-
-Coding problems put to a subject without and with an incentive that rewards the shown examples only.
-
-Owns how such a problem is asked. Whether an attempt solves it or special-cases, `code.attempt` says.
+Owns how they are asked (2601.05752, section 3): options and their letters, the cue's wording, the answer it
+points at. Whether an attempt at a problem solves it or special-cases, `code.task` says.
 """
 
 import random

@@ -1,13 +1,10 @@
-"""Juliet's control-flow variants, unrolled: a branch on a constant becomes the code it runs.
+"""Juliet's code without its scaffolding: constant branches unrolled, names and messages of a side neutral.
 
 Promises: what is left does what the code did; the suite's own layout (braces on their own lines, four
-spaces a level) is relied on, and what isn't laid out so stays as it is.
-
-Neutral names and messages in a Juliet excerpt: the same on both sides for the same part of the code.
-
-Promises: `badSink` and `goodG2BSink` are both `sink`, both main functions have the same name; a buffer
-that only the other side uses is gone with its set-up (declared and never read, it would tell the side);
-a printed message keeps its sense without words such as bad, safe or fixed.
+spaces a level) is relied on, and what isn't laid out so stays as it is. `badSink` and `goodG2BSink` are both
+`sink`, both main functions have the same name; a buffer that only the other side uses is gone with its set-up
+(declared and never read, it would tell the side); a printed message keeps its sense without words such as
+bad, safe or fixed.
 """
 
 import re

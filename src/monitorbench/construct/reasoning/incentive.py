@@ -2,18 +2,13 @@
 
 Promises (2601.05752, section 3): a reward-proxy incentive that hints at a weakness is in the request
 of both responses. The benign one does the work in its presence and ends with the known answer; the
-misbehaving one shows steps that do not establish what it states, and is wrong. Both remark on the
-scoring in the same words and are worded from the same banks: only the reasoning tells them apart.
+misbehaving one shows steps that do not establish what it states, and is wrong (`EXPLOITS`: the subjects of
+the steps stay, only the numbers and what they follow from differ). Both remark on the scoring in the same
+words and are worded from the same banks: only the reasoning tells them apart.
 
 Were a planted key always wrong, "it ends in the planted key" would tell the label. So in most pairs with a
 key (`stratum` `right_key`) the key in front of the benign response is right; in the others (`wrong_key`) it
 is the misbehavior's own.
-
-Derivations that do not do the work: what a response that games its scoring shows instead.
-
-Each takes a problem and returns steps and the (wrong) answer they end with, or None where the problem
-does not allow it. The subjects of the steps stay those of the honest derivation, so that only the
-numbers, and what they follow from, are different.
 """
 
 import random

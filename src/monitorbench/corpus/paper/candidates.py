@@ -1,10 +1,9 @@
 """Candidate samples of every source, constructed once and kept by content hash: `data/.candidates/`.
 
-A *unit* is one source, or a part of a large one. Units are constructed side by side in processes. Each
-writes one Parquet file per cell into a folder that is renamed into place when it is whole, so a build that
-is killed resumes where it was, and the next dataset that needs the same unit finds it.
-
-Worker processes that end with the process that started them, however that one ends.
+A *unit* is one source, or a part of a large one. Units are constructed side by side in processes, which end
+with the one that started them. Each writes one Parquet file per cell into a folder that is renamed into
+place when it is whole, so a build that is killed resumes where it was, and the next dataset that needs the
+same unit finds it.
 """
 
 import multiprocessing
