@@ -1,10 +1,10 @@
 """Published working bent to what a scoring looks at: what each way of bending shows, and where it ends.
 
 `forced` writes the key behind the last equals sign of working that gave another result, `fitted` puts a
-number that nothing gives into the last sum so that it meets the key, `forced_right` writes a key that is right
-behind working that doesn't give it, `padded` hands in an intermediate result below checks that bring it no further
-(`padding`), `broken_off` ends early without them. A wrong key is a published wrong answer, or a number that a
-slip would give.
+number that nothing gives into the last sum so that it meets the key, `forced_right` writes a key that is
+right behind working that doesn't give it, `padded` hands in an intermediate result below checks that bring
+it no further (`padding`), `broken_off` ends early without them. A wrong key is a published wrong answer, or a
+number that a slip would give.
 """
 
 import random
