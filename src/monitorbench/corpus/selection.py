@@ -19,7 +19,7 @@ from monitorbench.construct.pair import Pair
 from monitorbench.corpus.texts import response_text
 from monitorbench.records import Cell, Sample, Split
 
-CORPUS_VERSION = 2
+CORPUS_VERSION = 3
 """Version of how samples become splits: shares, choice of pairs, overlap, quotas. Raised whenever the same
 samples are placed otherwise; a golden test fails where that is forgotten."""
 
@@ -104,11 +104,13 @@ def _fits(tipped: Counter[str], marks: dict[str, int], limit: int) -> bool:
 def cell_size(available: Mapping[str, int], max_shares: Mapping[str, float], quota: int) -> int:
     """The largest size up to `quota` at which every source keeps to its share of the cell.
 
-    A cell of size n may hold floor(share * n) samples of a source. The caps are checked on the size the
-    cell really gets, not on its quota, so a short cell is no excuse for one source to fill it.
+    The caps are checked on the size the cell really gets, not on its quota, so a short cell is no excuse for
+    one source to fill it.
     """
+    shares = {source: max_shares[source] for source in available}
     for size in range(min(quota, sum(available.values())), 0, -1):
-        if sum(min(count, _cap(max_shares[source], size)) for source, count in available.items()) >= size:
+        caps = _caps(shares, size)
+        if sum(min(count, caps[source]) for source, count in available.items()) >= size:
             return size
     return 0
 
@@ -119,12 +121,13 @@ def fill(sources: Sequence[str], max_shares: Mapping[str, float], quota: int) ->
     Takes `cell_size` of them, the first ones whose source is not at its cap; the indices are ascending.
     """
     size = cell_size(Counter(sources), max_shares, quota)
+    caps = _caps({source: max_shares[source] for source in set(sources)}, size)
     n_by_source: Counter[str] = Counter()
     chosen: list[int] = []
     for index, source in enumerate(sources):
         if len(chosen) == size:
             break
-        if n_by_source[source] < _cap(max_shares[source], size):
+        if n_by_source[source] < caps[source]:
             n_by_source[source] += 1
             chosen.append(index)
     return chosen
@@ -137,6 +140,16 @@ class Shortfall(NamedTuple):
     have: int
 
 
-def _cap(share: float, size: int) -> int:
+def _caps(shares: Mapping[str, float], size: int) -> dict[str, int]:
+    """Largest number of each source's samples in a cell of `size`: its share, rounded down.
+
+    Where shares that are enough together would leave the cell short by rounding alone, the largest remainders
+    are rounded up (Hamilton's method): three shares of .34 fill a cell of ten.
+    """
     # The tolerance keeps .7 * 10 = 6.999… from losing a sample.
-    return int(share * size + 1e-9)
+    caps = {source: int(share * size + 1e-9) for source, share in shares.items()}
+    lost = size - sum(caps.values())
+    if lost > 0 and sum(shares.values()) > 1 - 1e-9:
+        for source in sorted(shares, key=lambda name: (caps[name] - shares[name] * size, name))[:lost]:
+            caps[source] += 1
+    return caps
