@@ -27,7 +27,7 @@ from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study, VllmEngine
 from monitorbench.engines.size import refuse_too_large
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, refuse_unfit_adapter
-from monitorbench.engines.stored.load import load_config
+from monitorbench.engines.stored.model_folder import load_config
 from monitorbench.engines.vllm_engine import MOST_SCORED, lora_rank, runs_on_cpu, vllm_environment
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.adapters import by_adapter
