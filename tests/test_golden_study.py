@@ -20,7 +20,7 @@ from monitorbench.judging.identity import verdict_key
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 
-DATASET = "starter-9760610e371d"
+DATASET = "starter-0ce3f0c28857"
 SAMPLE_IDS = {
     "train": "f1504d098e464375",
     "validation": "e8d23277d782bdd3",

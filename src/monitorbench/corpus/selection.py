@@ -19,7 +19,7 @@ from monitorbench.construct.pair import Pair
 from monitorbench.corpus.texts import response_text
 from monitorbench.records import Cell, Sample, Split
 
-CORPUS_VERSION = 3
+CORPUS_VERSION = 2
 """Version of how samples become splits: shares, choice of pairs, overlap, quotas. Raised whenever the same
 samples are placed otherwise; a golden test fails where that is forgotten."""
 
