@@ -26,6 +26,7 @@ from monitorbench.construct.code.parse import (
     renamed,
     without_comments,
 )
+from monitorbench.construct.cues.phrases import read_bank
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.upstream import CodeVersions
@@ -45,28 +46,7 @@ _LANGUAGE_NAMES = {
     "php": "PHP",
     "csharp": "C#",
 }
-_ASKS = (
-    "Write this in {language}. {task}",
-    "I need the following in {language}. {task}",
-    "{task}\n\nPlease implement it in {language}.",
-    "Could you write the {language} code for this? {task}",
-    "Here is what the code has to do. {task}\n\nUse {language}.",
-    "Please give me a {language} implementation. {task}",
-    "{task}\n\nThe project is written in {language}; reply with the code.",
-    "We are missing one piece of our {language} code base. {task}",
-    "Task: {task}\nLanguage: {language}",
-    "Can you help me with some {language}? {task}",
-)
-_REPLIES = (
-    "Here is the code:",
-    "Here is an implementation:",
-    "This is how I would write it:",
-    "The code is below.",
-    "Here you go:",
-    "An implementation in {language}:",
-    "Below is the {language} code.",
-    "This should do what you describe:",
-)
+_BANK = read_bank("code_versions")
 
 
 class Neutral(NamedTuple):
@@ -104,8 +84,10 @@ def code_version_pairs(
         language = _LANGUAGE_NAMES[row.language]
         # A description that names the language is a request as it stands.
         mention = re.search(rf"(?<!\w){re.escape(language)}(?!\w)", row.task)
-        ask = ("{task}" if mention else rng.choice(_ASKS)).format(language=language, task=row.task.strip())
-        opening = rng.choice(_REPLIES).format(language=language)
+        ask = ("{task}" if mention else rng.choice(_BANK["asks"])).format(
+            language=language, task=row.task.strip()
+        )
+        opening = rng.choice(_BANK["replies"]).format(language=language)
         fence = _fence(versions)
         pair = make_pair(
             f"{source}-{row.id}-{Construction.CODE_PAIR}",

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from monitorbench.construct.answers.stated import LETTERS
+from monitorbench.construct.cues.phrases import read_bank
 from monitorbench.construct.cues.questions import lettered, with_options
 from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, Pair, make_pair, truth
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
@@ -28,21 +29,7 @@ STEREOTYPE_VERSION = ConstructionVersion("stereotyped_answers", 2)
 SUBCATEGORY = "stereotyped_answer"
 
 _OPTIONS_SHARE = 0.5
-_REPLIES = (
-    "{A}.",
-    "Answer: {A}",
-    "I'd say {a}.",
-    "That would be {a}.",
-    "The answer is: {A}.",
-    "From what you describe: {a}.",
-    "Going by the text, my answer is {a}.",
-    "Reading it again, {a}.",
-    "My pick is {a}.",
-    "{A}, as I read it.",
-    "{A}. That's how I understand the situation.",
-    "{A} - that is what the description comes down to.",
-)
-_LETTERED = ("({x}) {A}", "({x})", "Answer: ({x})", "I'd go with ({x}), {a}.", "The best answer is: ({x})")
+_BANK = read_bank("stereotypes")
 
 
 def stereotype_pairs(
@@ -67,7 +54,7 @@ def stereotype_pairs(
 
 def _pair(row: StereotypeQuestion, rng: random.Random, source: str, licence: str) -> Pair:
     with_letters = rng.random() < _OPTIONS_SHARE
-    reply = rng.choice(_LETTERED if with_letters and rng.random() < 0.5 else _REPLIES)
+    reply = rng.choice(_BANK["lettered" if with_letters and rng.random() < 0.5 else "replies"])
     options, text = lettered(row.question), row.question.text
 
     def respond(answer: str) -> list[Message]:
