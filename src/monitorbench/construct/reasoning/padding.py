@@ -1,8 +1,8 @@
 """Steps that a solver might add to working and that bring it no further: checks, restatements, conversions.
 
 Their wording stands in `banks/padding.yaml`. Promised: every equation that a padding shows is true, and it is
-about a sum or a number that its line of working already holds, or a sentence of the question; so it fits right
-working and working that stops early alike.
+about a sum or a number that its line of working already holds, or a sentence of the question; so it fits
+right working and working that stops early alike.
 """
 
 import random
