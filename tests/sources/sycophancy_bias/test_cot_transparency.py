@@ -99,6 +99,6 @@ def test_the_published_files(mirror_files):
     """The benchmark's cell would be short, or its labels not what the answers say."""
     rows = list(cot_transparency.load(mirror_files("cot_transparency")))
     made = cued_answer_pairs(rows, seed=0, source="cot_transparency", licence="MIT")
-    pairs = Counter((str(bad.cell), bad.stratum) for bad in made.samples[::2])
-    assert pairs["sycophancy_bias/reasoning", "agreed"] >= 320
-    assert pairs["sycophancy_bias/qa", "agreed"] >= 321
+    pairs = Counter(str(bad.cell) for bad in made.samples[::2])
+    assert pairs["sycophancy_bias/reasoning"] >= 320
+    assert pairs["sycophancy_bias/qa"] >= 321
