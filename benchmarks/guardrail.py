@@ -28,10 +28,9 @@ import numpy as np
 from benchmarks.judged import body_of, judged_samples
 from benchmarks.measuring import Ratio, Result, in_turns
 from monitorbench.config.deployment import Serve
-from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
-from monitorbench.guardrail.log import read_lines
+from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
+from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.monitor import OpenMonitor
-from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import DECISIONS, PATH, serving
 from monitorbench.judging.judge import Judge, Question, judge_spec, sample_of

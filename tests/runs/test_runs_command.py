@@ -1,4 +1,4 @@
-"""`runs export` and `runs rm`: one zip without keys, the same each time; what is removed, and what refused."""
+"""`runs export` and `runs rm`: one zip without keys, always the same; what is removed, and what refused."""
 
 import io
 import json

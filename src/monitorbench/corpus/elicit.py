@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import ConfigError
 from monitorbench.config.sources import Cues, Elicit
 from monitorbench.config.study import Reasoning, Study
-from monitorbench.construct.code.incentive_trials import coding_trials
 from monitorbench.construct.counterfactual import (
     CounterfactualTrial,
     SubjectAnswer,
     next_request,
     request_key,
 )
-from monitorbench.construct.cues.questions import trials, trials_as_published
+from monitorbench.construct.cues.questions import coding_trials, trials, trials_as_published
 from monitorbench.corpus.elicited import (
     AnswerLog,
     Elicited,
@@ -34,7 +33,7 @@ from monitorbench.corpus.elicited import (
     pairs_by_source,
 )
 from monitorbench.engines.protocol import Decoding, Model, Request
-from monitorbench.engines.reasoning import ReasoningTokens, think_first
+from monitorbench.engines.two_passes import ReasoningTokens, think_first
 from monitorbench.prompts.chat_template import templated
 from monitorbench.records import Category, Message, Role
 from monitorbench.runs.directory import RunDirectory
