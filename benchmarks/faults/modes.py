@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.faults.endpoint_server import Body, Mode, Wire, as_bytes, slug
+from benchmarks.faults.wire import Body, Mode, Wire, as_bytes, slug
 
 _MIB = 2**20
 _HTML = b"<!DOCTYPE html><html><body>no</body></html>"
