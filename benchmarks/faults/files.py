@@ -17,7 +17,7 @@ from monitorbench.intervention.loop.live import run_live
 from monitorbench.judging.evaluate import planned_evaluation, training_facts
 from monitorbench.prompts.published import published_prompt
 from monitorbench.records import Split
-from monitorbench.report.pilot.reading import read_pilot
+from monitorbench.report.pilot.flips import read_pilot
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts

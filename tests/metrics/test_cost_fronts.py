@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.metrics.cost_fronts import COSTS, cost_fronts, cost_per_verdict, loss
+from monitorbench.metrics.cost_fronts import COSTS, cost_fronts, cost_per_verdict, loss, tokens_of, usage
 from monitorbench.metrics.registry import from_json
-from monitorbench.metrics.usage import tokens_of, usage
 
 MAYBE = st.one_of(st.none(), st.sampled_from([0.0, 1.0, 2.0, 3.0]))
 SHARE = st.one_of(st.none(), st.sampled_from([0.2, 0.5, 0.8]))

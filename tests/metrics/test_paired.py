@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from monitorbench.metrics.paired import AnswerChanges as Changes
-from monitorbench.metrics.paired import agreeing, change_interval
+from monitorbench.metrics.clustered import AnswerChanges as Changes
+from monitorbench.metrics.clustered import agreeing, change_interval
 from monitorbench.metrics.rates import Interval
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from monitorbench.metrics.rejudged.change import auroc_change, broken_p, kept_p, rate_change, state
+from monitorbench.metrics.drift import auroc_change, broken_p, kept_p, rate_change, state
 
 NAN = float("nan")
 

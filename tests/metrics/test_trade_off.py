@@ -4,7 +4,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
-from monitorbench.metrics.trade_off import pareto_front, pearson
+from monitorbench.metrics.cost_fronts import pareto_front, pearson
 
 RATE = st.integers(0, 1000).map(lambda n: n / 1000)
 DIRECT = [(0.36, 0.32), (0.17, 0.41), (0.15, 0.36), (0.30, 0.39)]

@@ -11,10 +11,10 @@ from rich.console import Console
 from monitorbench.metrics import reading
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
 from monitorbench.metrics.results import as_results
-from monitorbench.report.figures.costs import against_cost, against_cost_figure
-from monitorbench.report.html import render_report
-from monitorbench.report.tables.costs import costed, number, on_the_front, sent_on_in_words
+from monitorbench.report.sections.costs import against_cost_figure, draw_costs
+from monitorbench.report.tables.overall import costed, number, on_the_front, sent_on_in_words
 from monitorbench.report.tables.tables import print_costs
+from monitorbench.report.write import render_report
 
 TREE = fake_tree()
 RESULTS = as_results(TREE)
@@ -115,7 +115,7 @@ def test_names_are_drawn_as_text_only() -> None:
     found = copy.deepcopy(TREE)
     for key in ("monitors", "usage"):
         found[key]["$x<script>$"] = found[key].pop(BASE)
-    assert "<script>" not in against_cost(as_results(found), "tokens")
+    assert "<script>" not in draw_costs(as_results(found), "tokens")
 
 
 def printed(results, encoding: str = "utf-8") -> str:

@@ -8,12 +8,12 @@ from fake_results import BASE, MANIFEST, fake_results
 from rich.console import Console
 
 from monitorbench.metrics import reading
-from monitorbench.metrics.chance import AgainstChance
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results, as_results, nested
-from monitorbench.report.html import render_report
+from monitorbench.metrics.words import AgainstChance
 from monitorbench.report.tables import transfer_signs
 from monitorbench.report.tables.tables import print_directions, print_negative
+from monitorbench.report.write import render_report
 
 SAFETY, ALL = f"{BASE}+safety_permission", f"{BASE}+all"
 HELD_OUT = "sycophancy_bias/qa"

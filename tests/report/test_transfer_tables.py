@@ -17,9 +17,9 @@ from monitorbench.metrics.transfer import MEASURES
 from monitorbench.metrics.words import Word
 from monitorbench.metrics.written import rate, signed
 from monitorbench.report.figures import matrix as figures_matrix
-from monitorbench.report.html import render_report
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.tables import print_words
+from monitorbench.report.write import render_report
 
 RESULTS = fake_results()
 SHORTS = reading.short_names(RESULTS)

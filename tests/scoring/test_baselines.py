@@ -19,6 +19,7 @@ from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.metrics.results import NO_PROMPT, number_trees
+from monitorbench.metrics.summary import add_numbers
 from monitorbench.metrics.table import Table
 from monitorbench.records import Label, Sample, Split, Task, to_table
 from monitorbench.runs.files import read_json
@@ -29,7 +30,6 @@ from monitorbench.scoring.baselines import (
     baselines_of,
     judge_with_baselines,
 )
-from monitorbench.scoring.numbers import add_numbers
 
 WORDS = [f"word{i}" for i in range(50)]
 GOLDEN = Path(__file__).parent / "golden_baselines.json"

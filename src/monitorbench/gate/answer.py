@@ -20,7 +20,7 @@ import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.rejudged.change import (
+from monitorbench.metrics.drift import (
     NumberChange,
     State,
     auroc_change,

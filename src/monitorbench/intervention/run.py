@@ -62,7 +62,7 @@ def run_pilot(study: Study) -> Path:
 
 def _locate(config: Config, recorded: WhoAndWhen, paths: Paths) -> Path:
     from monitorbench.intervention.recorded.open import locate
-    from monitorbench.report.pilot.localisation import as_lines, write_localisation
+    from monitorbench.report.pilot.decision_table import as_lines, write_localisation
 
     located = locate(recorded, paths)
     settings = recorded.model_dump(mode="json", exclude={"scores"})

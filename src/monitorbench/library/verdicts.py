@@ -14,7 +14,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.recorded import read_recorded
-from monitorbench.library.shown import ResultRow, Shown
+from monitorbench.library.inputs import ResultRow, Shown
 from monitorbench.records import Sample, Split, UnscoredReason
 from monitorbench.runs.directory import MANIFEST, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_run

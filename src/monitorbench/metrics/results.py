@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
-from monitorbench.metrics.chance import Chance
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.cost_fronts import CostFronts
+from monitorbench.metrics.cost_fronts import CostFronts, UsageFacts
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
-from monitorbench.metrics.prompts import PromptsFacts
+from monitorbench.metrics.prompts import PromptsFacts, WordingChoice
 from monitorbench.metrics.registry import as_json, from_json
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
@@ -18,9 +17,7 @@ from monitorbench.metrics.summary import Curves
 from monitorbench.metrics.table import MACRO, SHARED, Numbers, Place, Table, is_cell, is_slice
 from monitorbench.metrics.trainings import ObjectiveTest, Seeds
 from monitorbench.metrics.transfer import TransferDifference
-from monitorbench.metrics.usage import UsageFacts
-from monitorbench.metrics.wordings import WordingChoice
-from monitorbench.metrics.words import Matrix
+from monitorbench.metrics.words import Chance, Matrix
 from monitorbench.records import Split
 
 SCHEMA_VERSION = 6

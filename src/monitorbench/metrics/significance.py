@@ -29,8 +29,8 @@ from monitorbench.metrics.auroc import (
     paired_auroc_difference,
 )
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
+from monitorbench.metrics.clustered import AnswerChanges, agreeing, change_interval
 from monitorbench.metrics.columns import Answers, BoolArray, Columns, aligned
-from monitorbench.metrics.paired import AnswerChanges, agreeing, change_interval
 from monitorbench.metrics.rates import Interval, as_list
 from monitorbench.metrics.sensitivity import smallest_p
 

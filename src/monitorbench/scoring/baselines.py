@@ -30,13 +30,12 @@ from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.marks import ShortcutMarks, Surface
 from monitorbench.metrics.results import NO_PROMPT, number_trees, read_trees
-from monitorbench.metrics.summary import Curves
+from monitorbench.metrics.summary import Curves, add_numbers
 from monitorbench.metrics.table import Table
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
-from monitorbench.scoring.numbers import add_numbers
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

@@ -10,10 +10,16 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.chance import against_chance
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell, by_stratum, stratum_name
-from monitorbench.metrics.cost_fronts import CostFronts, cost_fronts, cost_per_verdict
+from monitorbench.metrics.cost_fronts import (
+    CostFronts,
+    UsageFacts,
+    cost_fronts,
+    cost_per_verdict,
+    pareto_front,
+    pearson,
+)
 from monitorbench.metrics.points_in_words import notes
 from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
@@ -27,9 +33,8 @@ from monitorbench.metrics.results import (
 )
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import Match, rate_tests
-from monitorbench.metrics.summary import Curves
+from monitorbench.metrics.summary import Curves, add_numbers
 from monitorbench.metrics.table import SHARED, Place, Table
-from monitorbench.metrics.trade_off import pareto_front, pearson
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import (
     TransferDifference,
@@ -38,13 +43,11 @@ from monitorbench.metrics.transfer import (
     differences_over_seeds,
     matched,
 )
-from monitorbench.metrics.usage import UsageFacts
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.words import against_chance, matrix
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
-from monitorbench.scoring.numbers import add_numbers
 from monitorbench.scoring.points import PointAt, add_points
 from monitorbench.scoring.recommendation.decide import decision_of
 

@@ -6,8 +6,13 @@ from math import nan
 
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, labelled, matching
-from monitorbench.metrics.robustness.facts import STRESS_VERSION, UNCHANGED, StressFacts
-from monitorbench.metrics.robustness.worst import ComparedChange, robustness
+from monitorbench.metrics.robustness.worst import (
+    STRESS_VERSION,
+    UNCHANGED,
+    ComparedChange,
+    StressFacts,
+    robustness,
+)
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.scoring.evaluations import Evaluation
 from monitorbench.scoring.operating_point import answers_at

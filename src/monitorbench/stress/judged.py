@@ -25,7 +25,7 @@ from monitorbench.judging.known_verdicts import read_known_verdicts, take_known_
 from monitorbench.judging.logged import LoggedJudge, open_logged
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.unanswered import refuse_incomplete
-from monitorbench.metrics.robustness.facts import CASES, UNCHANGED
+from monitorbench.metrics.robustness.worst import CASES, UNCHANGED
 from monitorbench.records import Sample, Verdict
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import (

@@ -16,14 +16,14 @@ from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.judging.adapters import one_start
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.metrics.wordings import choose_wording
+from monitorbench.metrics.prompts import choose_wording
 from monitorbench.records import Split
 from monitorbench.report.tables.tables import show_choice
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
 from monitorbench.scoring.evaluations import read_covered
-from monitorbench.scoring.wordings import FILE
+from monitorbench.scoring.score import WORDING_FILE
 from monitorbench.studies.choose import on_split
 from monitorbench.studies.forecast import PlannedRun, forecast, print_forecast
 
@@ -59,7 +59,7 @@ def choose_a_wording(study: Study, prompt: Callable[[str], Prompt]) -> Path:
         name = run_name(first.monitor, dataset_name(first.data.name))
         run = RunDirectory(study.paths.runs / "wording", name, identity)
         with run.recording(study) as results:
-            write_json(run.path / FILE, choice)
+            write_json(run.path / WORDING_FILE, choice)
             show_choice(choice, first.monitor)
             names = {"none": [], "chosen": [choice["chosen"]], "all": [*by_prompt]}[study.wording.test]
             tested = [judge(on_split(by_prompt[name], Split.TEST)) for name in names]

@@ -22,7 +22,7 @@ from monitorbench.intervention.recorded.localisation import (
     localise,
     may_fire,
 )
-from monitorbench.report.pilot.localisation import as_lines, write_localisation
+from monitorbench.report.pilot.decision_table import as_lines, write_localisation
 
 FATES = ("exact", "before", "after", "never", "unscored")
 

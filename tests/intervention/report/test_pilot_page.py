@@ -27,11 +27,11 @@ from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision
 from monitorbench.intervention.statistics.effect import matched
 from monitorbench.intervention.transcripts import EPISODES, Episode
-from monitorbench.report.pilot import figures, view
+from monitorbench.report.pilot import page as pilot_page
+from monitorbench.report.pilot import view
 from monitorbench.report.pilot.decision_table import WIDTH, print_decision
-from monitorbench.report.pilot.flips import flips
+from monitorbench.report.pilot.flips import ComparedCondition, PilotRun, Transcripts, flips, read_pilot
 from monitorbench.report.pilot.page import is_of_a_pilot, render_pilot, report_pilot
-from monitorbench.report.pilot.reading import ComparedCondition, PilotRun, Transcripts, read_pilot
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.keyed_log import read_log
 
@@ -93,7 +93,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures take most of a page's time; where they are not looked at they are left empty."""
-    monkeypatch.setattr(figures, "draw", lambda *_: "<svg></svg>")
+    monkeypatch.setattr(pilot_page, "draw", lambda *_: "<svg></svg>")
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +235,7 @@ def test_what_is_undefined_is_said_and_not_drawn(tmp_path: Path, letters: str, w
     assert words in flat(Seen(html).text)
     assert "NaN" not in html
     assert not re.search(r"\bnan\b", html)
-    (axes,) = figures.rates_figure(run.decision, view.names(run.decision)).axes
+    (axes,) = pilot_page.rates_figure(run.decision, view.names(run.decision)).axes
     assert len(axes.lines) == 2  # the dot and the interval of p
 
 
@@ -249,7 +249,7 @@ def test_the_figures_draw_the_decisions_numbers(live: Path) -> None:
     decision = read_decision(live)
     names = view.names(decision)
     rows = sorted(decision.conditions, key=lambda one: one.control)
-    (axes,) = figures.rates_figure(decision, names).axes
+    (axes,) = pilot_page.rates_figure(decision, names).axes
     labels = [label.get_text() for label in axes.texts]
     assert labels == [one.condition for one in rows[:2]] + ["oracle (control)"]
     drawn = [across(line) for line in axes.lines[1:]]
@@ -257,7 +257,7 @@ def test_the_figures_draw_the_decisions_numbers(live: Path) -> None:
     for one in rows:
         expected += [list(one.p_ci or ()), [one.p], list(one.p_star_ci or ()), [one.p_star]]
     assert drawn == expected  # after the line that sets the controls apart
-    (axes,) = figures.effects_figure(decision, names).axes
+    (axes,) = pilot_page.effects_figure(decision, names).axes
     points = [across(line)[0] for line in axes.lines if len(across(line)) == 1]
     assert points == [100 * (one.delta_success or 0) for one in rows]
 

@@ -7,12 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.metrics.control import selection
-from monitorbench.metrics.control.front import on_the_front
-from monitorbench.metrics.control.protocols import choices, replayed, stopped, usefulness
-from monitorbench.metrics.control.safety import Attacks, safety_at
-from monitorbench.metrics.control.selection import best_of_k, best_of_k_interval, widened, worst_mix
-from monitorbench.metrics.control.steps import Steps, in_time, start_stop, trajectory_scores
+from monitorbench.metrics.control import fit
+from monitorbench.metrics.control.fit import best_of_k, best_of_k_interval, widened, worst_mix
+from monitorbench.metrics.control.safety import Attacks, on_the_front, safety_at
+from monitorbench.metrics.control.steps import (
+    Steps,
+    choices,
+    in_time,
+    replayed,
+    start_stop,
+    stopped,
+    trajectory_scores,
+    usefulness,
+)
 
 NAN = float("nan")
 ATTACKS = st.lists(
@@ -63,7 +70,7 @@ def test_of_many_attacks_the_interval_is_the_same(monkeypatch: pytest.MonkeyPatc
     found = Attacks(rng.random(2000), np.ones(2000, dtype=np.bool_), np.arange(2000))
     thresholds = np.full(600, 0.1)
     slow = best_of_k_interval(found, 8, thresholds, seed=0)
-    monkeypatch.setattr(selection, "_MOST_DRAWN", 0)
+    monkeypatch.setattr(fit, "_MOST_DRAWN", 0)
     assert best_of_k_interval(found, 8, thresholds, seed=1) == pytest.approx(slow, abs=0.01)
 
 

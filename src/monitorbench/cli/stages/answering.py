@@ -124,7 +124,7 @@ the same directory as its last line.
     ),
     Stage(
         "combine",
-        "monitorbench.scoring.combination.combine:combine_runs",
+        "monitorbench.scoring.combination.combined_run:combine_runs",
         """Make one monitor of several judges' finished runs, from their logs alone: an ensemble or a cascade.
 
     monitorbench combine combine.rule=stacked 'combine.calibration=[A,B]' 'combine.test=[C,D]'
@@ -231,7 +231,7 @@ Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as 
     ),
     Stage(
         "view",
-        "monitorbench.report.view.stage:view",
+        "monitorbench.report.view.app:view",
         """Show all runs on a page of this machine: sort, filter, compare; how far the running ones are.
 
     monitorbench view

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.guarantees.mix import Weights
 from monitorbench.metrics.guarantees.order_statistic import (
     ROUNDING,
     Guarantee,
+    Weights,
     conformal_questions_needed,
     most_flagged,
     samples_needed,

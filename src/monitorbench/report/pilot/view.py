@@ -11,7 +11,7 @@ from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.wording import WORDS, points
 from monitorbench.metrics.written import DASH, counted, interval, p_value, rate, signed, signed_interval
-from monitorbench.report.pilot.reading import PilotRun
+from monitorbench.report.pilot.flips import PilotRun
 
 _MOST_REASONS = 100
 _MOST_COUNTS = 8

@@ -10,10 +10,10 @@ from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.transfer import MEASURES, change
 from monitorbench.metrics.written import Finding, finding, signed, signed_interval
 from monitorbench.report.figures import curves as figures_curves
-from monitorbench.report.figures import directions as figures_directions
+from monitorbench.report.figures import matrix as figures_directions
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
-from monitorbench.report.tables import significance, tables, transfer_signs
+from monitorbench.report.tables import published, tables, transfer_signs
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.published import ARXIV
 
@@ -40,7 +40,7 @@ def changes(material: Material) -> Markup:
         return NOTHING
     values = {
         "differences": _differences(material),
-        "tests": significance.tests_in_words(results),
+        "tests": published.tests_in_words(results),
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         "matrices": [(prompt, Markup(figures_matrix.transfer_matrix(results, prompt))) for prompt in prompts],
         "rate_matrices": [

@@ -7,12 +7,14 @@ from rich.console import Console
 
 from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.inverted import heading as inverted_heading
+from monitorbench.metrics.inverted import inverted_lines, inverted_remark
 from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
+from monitorbench.metrics.prompts import WordingChoice
 from monitorbench.metrics.reading import ComparedTraining
 from monitorbench.metrics.results import Results, numbers_at
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.trainings import doses_in_words
-from monitorbench.metrics.wordings import WordingChoice
 from monitorbench.metrics.written import (
     DASH,
     count,
@@ -23,10 +25,8 @@ from monitorbench.metrics.written import (
 )
 from monitorbench.records import Split, reasons_in_words
 from monitorbench.report.tables import transfer as transfer_tables
-from monitorbench.report.tables.costs import cost_row, measured, sent_on_in_words
-from monitorbench.report.tables.inverted import heading as inverted_heading
-from monitorbench.report.tables.inverted import inverted_lines, inverted_remark
-from monitorbench.report.tables.prompts import prompt_blocks
+from monitorbench.report.tables.overall import cost_row, measured, sent_on_in_words
+from monitorbench.report.tables.prompts import CHOICE_COLUMNS, choice_rows, in_words, prompt_blocks
 from monitorbench.report.tables.scores import doubt_lines
 from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table
 from monitorbench.report.tables.transfer_signs import (
@@ -36,8 +36,6 @@ from monitorbench.report.tables.transfer_signs import (
     negative_in_words,
     negative_rows,
 )
-from monitorbench.report.tables.wordings import COLUMNS as CHOICE_COLUMNS
-from monitorbench.report.tables.wordings import choice_rows, in_words
 
 WIDTH = 80
 _WHERE = {OVERALL: "all", "trained": "trained", "held_out": "held out"}

@@ -14,8 +14,7 @@ from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold, threshold_draws
 from monitorbench.metrics.rates import as_list
 from monitorbench.scoring.control.inputs import JudgedMonitor, JudgedSplit, counted
-from monitorbench.scoring.control.outcomes import Outcomes
-from monitorbench.scoring.control.traffic import ControlDraws, succeeds
+from monitorbench.scoring.control.outcomes import ControlDraws, Outcomes, succeeds
 
 _STARTS = (None, 0.5, 0.25, 0.1)
 """The attacker starts in so large a share of places, where it is suspected least; None: anywhere."""

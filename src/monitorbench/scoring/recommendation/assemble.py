@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.auroc import auroc, auroc_interval
-from monitorbench.metrics.choice.curve import cheapest
 from monitorbench.metrics.choice.facts import (
     SCHEMA_VERSION,
     AtTest,
@@ -17,11 +15,13 @@ from monitorbench.metrics.choice.facts import (
     SettingsFacts,
     ShortcutsFacts,
 )
+from monitorbench.metrics.choice.regret import cheapest
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_intervals
+from monitorbench.metrics.cost_fronts import UsageFacts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.registry import as_json
-from monitorbench.metrics.usage import UsageFacts
+from monitorbench.metrics.summary import rates_at
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment, stakes_along
 from monitorbench.scoring.recommendation.more import Promise

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.choice.curve import (
+from monitorbench.metrics.choice.regret import (
+    Entrant,
     RateCurves,
     Suspicion,
     Unscored,
@@ -22,7 +23,6 @@ from monitorbench.metrics.choice.curve import (
     rates_along,
     suspicion,
 )
-from monitorbench.metrics.choice.regret import Entrant
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.guarantees.allowed import (
     AlertBudget,
@@ -31,7 +31,7 @@ from monitorbench.metrics.guarantees.allowed import (
     n_within_budget,
     questions,
 )
-from monitorbench.metrics.guarantees.mix import Mix, question_weights
+from monitorbench.metrics.guarantees.order_statistic import Mix, question_weights
 from monitorbench.records import Split
 from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names

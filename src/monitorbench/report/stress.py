@@ -1,15 +1,16 @@
-"""Effects of changes on a monitor, as rows and in words: for a terminal of 80 columns and for the page."""
+"""What changes that keep the label do to a monitor: for a terminal of 80 columns, and the page's section."""
 
 from collections import Counter
 from typing import NamedTuple
 
+from markupsafe import Markup
 from rich.console import Console
 
 from monitorbench.metrics.robustness.compare import MEASURES, ChangeEffects, Measure, Moved
-from monitorbench.metrics.robustness.facts import StressFacts
-from monitorbench.metrics.robustness.words import answer, worst_lines
-from monitorbench.metrics.written import count, signed, signed_interval, signed_with_interval
+from monitorbench.metrics.robustness.worst import StressFacts, Worst, answer, how_sure, worst_lines, worst_of
+from monitorbench.metrics.written import DASH, count, signed, signed_interval, signed_with_interval
 from monitorbench.records import reasons_in_words
+from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.terminal import print_rows, say
 
 WIDTH = 80
@@ -124,3 +125,44 @@ def _with_mark(text: str, measure: Measure, change: ChangeEffects) -> str:
 
 def _of(moved: Moved) -> tuple[float | None, list[float] | None]:
     return moved["difference"], moved["difference_ci"]
+
+
+_PAGE_COLUMNS = ("n", "ΔMR", "ΔFAR", "ΔAUROC", "Δunscored", "lost")
+_WORST = ("worst ΔAUROC", "worst ΔMR", "worst ΔFAR", "worst Δunscored")
+
+
+class _Monitor(NamedTuple):
+    """One monitor's robustness."""
+
+    name: str
+    prompt: str
+    answer: str
+    worst: list[str]
+    rows: list[StressRow]
+    notes: list[str]
+
+
+def under_stress(material: Material) -> Markup:
+    """All monitors' worst numbers side by side, and below each what every change does."""
+    monitors = [_monitor(material, facts) for facts in material.stress]
+    values = {"monitors": monitors, "columns": _PAGE_COLUMNS, "worst": _WORST}
+    return fill("under_stress", values) if monitors else NOTHING
+
+
+def _monitor(material: Material, facts: StressFacts) -> _Monitor:
+    point = f", at {facts['operating_point']}" if facts["operating_point"] else ""
+    return _Monitor(
+        material.short_names.get(facts["monitor"], facts["monitor"]),
+        f"{facts['prompt']}{point}",
+        answer(facts["robustness"]),
+        [_worst_text(measure, worst) for measure, worst in worst_of(facts["robustness"])],
+        rows(facts),
+        notes(facts),
+    )
+
+
+def _worst_text(measure: Measure, one: Worst | None) -> str:
+    if one is None:
+        return DASH
+    value = signed_with_interval(one["difference"], one["difference_ci"])
+    return f"{value} under {one['change']}{how_sure(measure, one)}"
