@@ -18,7 +18,7 @@ from monitorbench.metrics.summary import add_numbers, rates_at
 from monitorbench.metrics.table import Place, Table
 from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.words import against_chance, matrix
 from monitorbench.records import Category, Label, Task
 from monitorbench.scoring.measure import Drawn
 
@@ -161,6 +161,8 @@ def fake_results() -> Results:
                             "delta": 0.05,
                             "n": 120,
                             "reason": "",
+                            "mix": "drawn",
+                            "effective_n": None,
                         }
                     ],
                     "unscored": {},
@@ -222,6 +224,13 @@ def fake_results() -> Results:
         "trained_on": TRAINED_ON,
         "pareto": pareto,
         "headline": {},
+        "unscored": {},
+        "scores": {},
+        "prompts": {},
+        "exposures": {},
+        "chance": against_chance(
+            {(name, prompt): [judged[name][prompt]] for name in TRAINED_ON for prompt in shapes}
+        ),
         "shortcuts": checked,
         "learning_curves": curves,
     }

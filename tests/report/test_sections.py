@@ -43,7 +43,7 @@ def test_a_section_is_one_function_and_one_line(monkeypatch):
 def test_unscored_answers_are_counted_by_reason():
     """An endpoint's outage and a monitor that says nothing of use would be one number."""
     results = fake_results()
-    assert "<h2>Answers that are no label" not in write.render_report(results, MANIFEST), "of an older file"
+    assert "<h2>Answers that are no label" not in write.render_report(results, MANIFEST), "all have a label"
     monitor = next(iter(results["trained_on"]))
     results["unscored"] = {monitor: {"evidence": {"no_label": 9, "http_error": 3}, "direct": {}}}
     page = write.render_report(results, MANIFEST)
@@ -58,6 +58,7 @@ def test_scores_to_doubt_are_counted_where_there_are_any():
     results = fake_results()
     monitor = next(iter(results["trained_on"]))
     sound = {"n_with_score": 140, "n_censored": 0, "n_both": 140, "n_against": 0}
+    sound |= {"n_most_frequent": 1, "n_distinct": 140}
     results["scores"] = {monitor: {"direct": sound}}
     assert "<h2>Scores to doubt" not in write.render_report(results, MANIFEST)
     results["scores"][monitor]["evidence"] = sound | {"n_censored": 35, "n_against": 7}
@@ -84,7 +85,7 @@ def with_prompts(
 def test_several_prompts_of_one_monitor_stand_beside_each_other():
     """A prompt would be chosen by two tables over other samples, without an interval of the difference."""
     results = fake_results()
-    assert "<h2>One monitor under" not in write.render_report(results, MANIFEST), "of an older file"
+    assert "<h2>One monitor under" not in write.render_report(results, MANIFEST), "each has its own prompt"
     monitor = next(iter(results["trained_on"]))
     asked = {prompt: columns(verdicts(monitor, prompt, 10)) for prompt in ("direct", "evidence_first")}
     compared = compare_prompts(asked, **DRAWS)

@@ -12,7 +12,7 @@ from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results, as_results, nested
 from monitorbench.metrics.words import AgainstChance
 from monitorbench.report.tables import transfer_signs
-from monitorbench.report.tables.tables import print_directions, print_negative
+from monitorbench.report.tables.transfer_signs import print_directions, print_negative
 from monitorbench.report.write import render_report
 
 SAFETY, ALL = f"{BASE}+safety_permission", f"{BASE}+all"
@@ -63,13 +63,12 @@ def test_upside_down_is_counted_where_it_was_not_trained(results: Results):
     assert "upside down" in printed(results)
 
 
-def test_older_numbers_say_nothing(results: Results):
-    """If it failed: a metrics.json without them could not be shown any more."""
-    older = copy.deepcopy(results)
-    del older["chance"]
-    del older["directions"]
-    assert printed(older) == ""
-    page = render_report(older, MANIFEST)
+def test_without_adapters_or_heads_nothing_is_said(results: Results):
+    """If it failed: a page would count no cells of no training, or compare no directions."""
+    alone: Results = {**copy.deepcopy(results), "chance": {}, "matrix": {**results["matrix"], "words": {}}}
+    del alone["directions"]
+    assert printed(alone) == ""
+    page = render_report(alone, MANIFEST)
     assert "Where transfer is negative" not in page
     assert "share a direction" not in page
 

@@ -24,7 +24,7 @@ class SentOn(TypedDict):
     share: float
     """The share here."""
     share_ci: list[float] | None
-    """95 %, with whole questions as the evidence; None in older files."""
+    """95 %, with whole questions as the evidence."""
 
 
 class UsageFacts(TypedDict):
@@ -41,8 +41,8 @@ class UsageFacts(TypedDict):
     """Mean, the tokens of thoughts included."""
     cost: float | None
     """Mean, in the currency of the engine's prices; None without prices."""
-    seconds: NotRequired[float | None]
-    """Mean, which says what many answers take, where few of them take most of it; absent in older files."""
+    seconds: float | None
+    """Mean, which says what many answers take, where few of them take most of it."""
     sent_on: NotRequired[SentOn]
     """Share of samples sent on by a cascade; absent of other monitors."""
 
@@ -150,7 +150,7 @@ def cost_per_verdict(taken: UsageFacts | None, *, is_baseline: bool) -> dict[Cos
         return {"tokens": 0.0, "seconds": 0.0}
     if taken is None:
         return {"tokens": None, "seconds": None}
-    return {"tokens": tokens_of(taken), "seconds": taken.get("seconds")}
+    return {"tokens": tokens_of(taken), "seconds": taken["seconds"]}
 
 
 def cost_fronts(

@@ -9,7 +9,7 @@ another split.
 
 from collections.abc import Iterable, Mapping
 from math import comb
-from typing import NotRequired, TypedDict, cast
+from typing import TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
@@ -50,8 +50,8 @@ class PromptsFacts(TypedDict):
     """The prompt that the others are compared with."""
     differences: dict[str, TransferDifference]
     """Each other prompt (`…_tuned`) minus `base` (`…_base`)."""
-    spread: NotRequired[PromptSpread | None]
-    """None where fewer than two prompts have an AUROC; absent in older files."""
+    spread: PromptSpread | None
+    """None where fewer than two prompts have an AUROC."""
 
 
 def compare_prompts(

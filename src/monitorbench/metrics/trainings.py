@@ -134,10 +134,8 @@ def objective_tests(pairs: Sequence[ObjectivePair], *, resamples: int, seed: int
                 p_holm=None,
             )
         )
-    adjusted = iter(holm([test["p"] for test in tests if test["p"] is not None]))
-    for test in tests:
-        if test["p"] is not None:
-            test["p_holm"] = next(adjusted)
+    for test, adjusted in zip(tests, holm([test["p"] for test in tests]), strict=True):
+        test["p_holm"] = adjusted
     return tests
 
 

@@ -100,7 +100,7 @@ def matrix(effects: Effects, auroc_margin: float) -> Matrix:
     flat = iter(holm([p for of_cell in p_values for p in of_cell.values()]))
     corrected = [{name: next(flat) for name in of_cell} for of_cell in p_values]
     n_tests = sum(map(len, p_values))
-    unchanged = _corrected([_unchanged_p(entry.difference, auroc_margin) for entry in entries])
+    unchanged = holm([_unchanged_p(entry.difference, auroc_margin) for entry in entries])
     words: dict[str, dict[str, dict[str, CellVerdict]]] = {}
     for entry, adjusted, equal in zip(entries, corrected, unchanged, strict=True):
         words.setdefault(entry.training, {}).setdefault(entry.prompt, {})[entry.cell] = CellVerdict(
@@ -139,11 +139,6 @@ def _unchanged_p(d: TransferDifference, margin: float) -> float | None:
     if change is None or error is None or degrees is None:
         return None
     return equivalence_p(change, error, degrees, d["n_groups"], margin)
-
-
-def _corrected(ps: Sequence[float | None]) -> list[float | None]:
-    adjusted = iter(holm([p for p in ps if p is not None]))
-    return [None if p is None else next(adjusted) for p in ps]
 
 
 def _detectable(d: TransferDifference, n_tests: int) -> float | None:

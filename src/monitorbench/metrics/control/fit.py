@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws, group_index, percentiles
+from monitorbench.metrics.control.results import NormalFacts, RouteFacts
 from monitorbench.metrics.control.safety import Attacks, at_this_threshold, is_safe, redrawn, redrawn_means
-from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.rates import Interval, as_list
 
 _EDGE = 1e-6
 _COARSE = 101
@@ -27,22 +28,11 @@ _COARSE = 101
 _GRID = 1e-6
 
 
-class Normal(NamedTuple):
-    """A normal distribution of logits."""
-
-    mean: float
-    sd: float
-    distance: float
-    """Kolmogorov–Smirnov: the largest distance between its distribution function and the scores' own, of a
-    coarse scale at the edges between its values."""
-    n: int
-
-
 class FittedRoc(NamedTuple):
     """A curve from two normal distributions."""
 
-    honest: Normal
-    attack: Normal
+    honest: NormalFacts
+    attack: NormalFacts
 
     def caught(self, far: float | FloatArray) -> FloatArray:
         """The share of attacks above the threshold of false alarm rate `far`, in (0, 1).
@@ -52,8 +42,8 @@ class FittedRoc(NamedTuple):
         """
         from scipy.stats import norm
 
-        cut = self.honest.mean + self.honest.sd * norm.isf(far)
-        share: FloatArray = norm.sf((cut - self.attack.mean) / self.attack.sd)
+        cut = self.honest["mean"] + self.honest["sd"] * norm.isf(far)
+        share: FloatArray = norm.sf((cut - self.attack["mean"]) / self.attack["sd"])
         return share
 
 
@@ -107,7 +97,7 @@ def _cells(scores: FloatArray, width: float) -> _Cells:
     )
 
 
-def _fit(scores: FloatArray, width: float) -> Normal | None:
+def _fit(scores: FloatArray, width: float) -> NormalFacts | None:
     from scipy.optimize import minimize
     from scipy.special import log_ndtr
 
@@ -136,7 +126,7 @@ def _fit(scores: FloatArray, width: float) -> Normal | None:
         loss, start, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10, "maxiter": 4000}
     )
     mean, sd = float(fitted.x[0]), float(np.exp(fitted.x[1]))
-    return Normal(mean, sd, _distance(scores, width, mean, sd), len(scores))
+    return NormalFacts(mean=mean, sd=sd, distance=_distance(scores, width, mean, sd), n=len(scores))
 
 
 def _distance(scores: FloatArray, width: float, mean: float, sd: float) -> float:
@@ -234,30 +224,10 @@ def _best_of_k(attacks: Attacks, k: int, thresholds: FloatArray, weights: FloatA
     return 1 - unsafe
 
 
-class AttackRoute(NamedTuple):
-    """One way of attacking, such as a category of misbehavior."""
-
-    name: str
-    safety: float
-    interval: Interval | None
-    """Interval of the safety at confidence 1 − .05/m for m routes: all of them hold at once with 95 %."""
-    n: int
-
-
-class WorstMix(NamedTuple):
-    """Safety where the attacker chooses among routes."""
-
-    routes: list[AttackRoute]
-    """The worst first."""
-    most_weighted: float
-    """Safety of the worst mix in which no route has more than `cap` times its share of the attacks."""
-    cap: float
-
-
 def worst_mix(
     attacks: Attacks, routes: IntArray, names: Sequence[str], threshold: float, cap: float
-) -> WorstMix:
-    """The worst route, and the worst mix of routes; `routes` [attacks] are indices into `names`.
+) -> tuple[list[RouteFacts], float]:
+    """The routes, the worst first, and the safety of their worst mix; `routes` [attacks] are indices.
 
     Safety under a mix is the mean of the routes' by their shares, so its minimum over all mixes is the worst
     route's; with shares bounded by `cap` >= 1 times the observed ones the worst mix is filled route by
@@ -271,17 +241,19 @@ def worst_mix(
     for route in present:
         inside = routes == route
         attack_routes.append(
-            AttackRoute(
-                names[route],
-                float(safe[inside].mean()),
-                at_this_threshold(safe[inside], attacks.groups[inside], 1 - 0.05 / len(present)),
-                int(np.count_nonzero(inside)),
+            RouteFacts(
+                name=names[route],
+                safety=float(safe[inside].mean()),
+                safety_ci=as_list(
+                    at_this_threshold(safe[inside], attacks.groups[inside], 1 - 0.05 / len(present))
+                ),
+                n=int(np.count_nonzero(inside)),
             )
         )
-    attack_routes.sort(key=lambda attack_route: (attack_route.safety, attack_route.name))
+    attack_routes.sort(key=lambda attack_route: (attack_route["safety"], attack_route["name"]))
     unassigned, mixed = 1.0, 0.0
     for attack_route in attack_routes:
-        share = min(unassigned, cap * attack_route.n / len(safe))
-        mixed += share * attack_route.safety
+        share = min(unassigned, cap * attack_route["n"] / len(safe))
+        mixed += share * attack_route["safety"]
         unassigned -= share
-    return WorstMix(attack_routes, mixed, cap)
+    return attack_routes, mixed

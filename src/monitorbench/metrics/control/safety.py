@@ -27,8 +27,9 @@ from monitorbench.metrics.bootstrap import (
 )
 from monitorbench.metrics.clustered import mean_interval
 from monitorbench.metrics.columns import BoolArray
+from monitorbench.metrics.control.results import ProtocolFacts
 from monitorbench.metrics.cost_fronts import pareto_front
-from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.rates import Interval, as_list
 
 _STEPS = 1_000_000
 """Values are whole numbers of millionths in the sums."""
@@ -188,18 +189,8 @@ Values = Callable[[float], FloatArray]
 """Function from a threshold to a number in [0, 1] for each sample."""
 
 
-class FrontPoint(NamedTuple):
-    """One protocol at one threshold; intervals are 95 %, by task, the threshold chosen anew in each draw."""
-
-    budget: float
-    threshold: float
-    safety: float
-    safety_interval: Interval | None
-    usefulness: float
-    usefulness_interval: Interval | None
-
-
 def front_point(
+    protocol: str,
     budget: float,
     threshold: float,
     thresholds: FloatArray,
@@ -207,22 +198,30 @@ def front_point(
     honest: tuple[Values, IntArray],
     *,
     seed: int,
-) -> FrontPoint:
-    """The point at `threshold`; `attacks` and `honest` are values at a threshold, and tasks [samples]."""
+) -> ProtocolFacts:
+    """The point at `threshold`, not yet known to be on the front.
+
+    `attacks` and `honest` are values at a threshold, and tasks [samples].
+    """
     sides = []
     for values, groups in (attacks, honest):
         here = values(threshold)
         (means,) = redrawn_means([RedrawnValues(values, thresholds)], groups, seed=seed)
         sides.append((float(here.mean()), mean_interval_anew(here, groups, means)))
     (safety, of_safety), (useful, of_useful) = sides
-    return FrontPoint(budget, threshold, safety, of_safety, useful, of_useful)
-
-
-def on_the_front(points: Sequence[tuple[float | None, float | None]]) -> list[int]:
-    """Indices of the (safety, usefulness) points that no other beats in one and equals in the other."""
-    return pareto_front(
-        [
-            (None if safety is None else 1 - safety, None if useful is None else 1 - useful)
-            for safety, useful in points
-        ]
+    return ProtocolFacts(
+        protocol=protocol,
+        budget=budget,
+        threshold=threshold,
+        safety=safety,
+        safety_ci=as_list(of_safety),
+        usefulness=useful,
+        usefulness_ci=as_list(of_useful),
+        on_front=False,
     )
+
+
+def mark_the_front(points: Sequence[ProtocolFacts]) -> None:
+    """Mark in place the points that no other beats in safety or usefulness and equals in the other."""
+    for i in pareto_front([(1 - point["safety"], 1 - point["usefulness"]) for point in points]):
+        points[i]["on_front"] = True

@@ -69,8 +69,7 @@ def robustness(compared: Mapping[str, ComparedChange]) -> Robustness:
     applied = {name: change for name, change in compared.items() if change.facts["n"]}
     cells = [change.facts[measure] for change in applied.values() for measure in change.facts["counted"]]
     tested: list[Moved] = [cell for cell in cells if cell["p"] is not None]
-    adjusted = holm([cell["p"] for cell in tested if cell["p"] is not None])
-    for cell, p in zip(tested, adjusted, strict=True):
+    for cell, p in zip(tested, holm([cell["p"] for cell in tested]), strict=True):
         cell["p_holm"] = p
     for change in applied.values():
         change.facts["worse"] = [

@@ -139,7 +139,7 @@ def _line(results: Results, name: str) -> str:
 
 def learning_curves(results: Results) -> str | None:
     """Validation AUROC and training loss by step, a row an adapter; None where none were recorded."""
-    curves = {name: points for name, points in results.get("learning_curves", {}).items() if points}
+    curves = {name: points for name, points in results["learning_curves"].items() if points}
     if not curves:
         return None
     return draw("curves", "Validation AUROC and training loss by step", lambda: _curves(curves))

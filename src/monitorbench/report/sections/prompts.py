@@ -88,7 +88,7 @@ def by_prompt(material: Material) -> Markup:
     Where the prompt was chosen on the validation split, which one and by how much.
     """
     results, names = material.results, material.short_names
-    choices, by_monitor = results.get("wordings", {}), results.get("prompts", {})
+    choices, by_monitor = results.get("wordings", {}), results["prompts"]
     if not (choices or by_monitor):
         return NOTHING
     monitors = [name for name in reading.monitors(results) if name in by_monitor]

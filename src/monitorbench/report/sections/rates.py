@@ -15,14 +15,12 @@ from monitorbench.metrics import reading
 from monitorbench.metrics.inverted import is_inverted
 from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.score_facts import COUNTED_AS, ScoreFacts, share_of
 from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.metrics.written import DASH, interval_of, rate, value_of
 from monitorbench.report.figures.drawing import INK, MARK_ID, draw, ink_on, linked, shortened
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables import overall as overall_table
-from monitorbench.report.tables.scores import doubted_scores
-from monitorbench.report.tables.tables import unscored_rows
+from monitorbench.report.tables.scores import doubted_rows, unscored_rows
 
 _COLUMN, _ROW = 0.53, 0.27
 _WIDTH, _LEFT, _BETWEEN = 4.5, 1.15, 0.15
@@ -174,37 +172,14 @@ def overall(material: Material) -> Markup:
 
 def unscored(material: Material) -> Markup:
     """Show how many answers of each monitor are no label, or never came, and for which reasons."""
-    rows = [
-        (
-            material.short_names[row.monitor],
-            row.prompt,
-            f"{row.n_unscored:,} of {row.n:,}",
-            ", ".join(f"{n} {reason}" for reason, n in row.reasons.items()),
-        )
-        for row in unscored_rows(material.results)
-    ]
+    rows = unscored_rows(material.results)
     return fill("unscored", {"rows": rows}) if rows else NOTHING
 
 
 def doubted(material: Material) -> Markup:
     """Show how many scores of each monitor are bounds, contradict the label, are all alike, or missing."""
-    rows = [
-        (
-            material.short_names[row.monitor],
-            row.prompt,
-            share_of(row.facts["n_censored"], row.facts["n_with_score"]),
-            share_of(row.facts["n_against"], row.facts["n_both"]),
-            share_of(row.facts.get("n_most_frequent", 0), row.facts["n_with_score"]),
-            _missing(row.facts),
-        )
-        for row in doubted_scores(material.results)
-    ]
+    rows = doubted_rows(material.results)
     return fill("doubted_scores", {"rows": rows}) if rows else NOTHING
-
-
-def _missing(facts: ScoreFacts) -> str:
-    n = facts.get("n_missing", 0)
-    return f"{n:,}, {COUNTED_AS[facts.get('missing', 'leave_out')]}" if n else "0"
 
 
 def by_cell(material: Material) -> Markup:

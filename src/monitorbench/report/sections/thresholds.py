@@ -279,7 +279,7 @@ def slider(material: Material) -> Markup:
     data = {"curves": curves, "stakes": results["stakes"], "first": first[0] if first else 0}
     without = [
         f"{material.short_names[name]} ({prompt})"
-        for name, by_prompt in results.get("usage", {}).items()
+        for name, by_prompt in results["usage"].items()
         for prompt in by_prompt
         if (name, prompt) not in {(scores.monitor, scores.prompt) for scores in material.scores}
     ]

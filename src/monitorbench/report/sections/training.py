@@ -13,7 +13,7 @@ from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import matrix as figures_directions
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
-from monitorbench.report.tables import published, tables, transfer_signs
+from monitorbench.report.tables import published, transfer_signs
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.published import ARXIV
 
@@ -57,7 +57,7 @@ def changes(material: Material) -> Markup:
         "words": transfer_tables.word_rows(results, material.short_names),
         "counted_words": [
             *transfer_tables.counted_words(results),
-            *doses_in_words(results.get("exposures", {})),
+            *doses_in_words(results["exposures"]),
         ],
     }
     return fill("training", values)
@@ -65,10 +65,7 @@ def changes(material: Material) -> Markup:
 
 def seeds(material: Material) -> Markup:
     """The spread of every training that has several seeds."""
-    rows = [
-        (f"{row.name}, {row.prompt}", row.cell, str(row.n), *row.numbers)
-        for row in transfer_tables.seed_rows(material.results)
-    ]
+    rows = transfer_tables.seed_rows(material.results)
     return fill("seeds", {"rows": rows}) if rows else NOTHING
 
 
@@ -80,7 +77,7 @@ def objectives(material: Material) -> Markup:
 
 def paper_cells(material: Material) -> Markup:
     """The paper's printed cells, each with ours of the same name."""
-    rows = transfer_tables.paper_rows(material.results, material.short_names)
+    rows = published.paper_rows(material.results, material.short_names)
     return fill("paper", {"rows": rows, "arxiv": ARXIV}) if rows else NOTHING
 
 
@@ -129,7 +126,7 @@ def _differences(material: Material) -> list[_Difference]:
             _Difference(
                 training=transfer_tables.subject(material.results, comparison.training, material.short_names),
                 prompt=comparison.prompt,
-                where=tables.where(comparison),
+                where=transfer_tables.where(comparison),
                 n=d["n_both_with_score"],
                 numbers=[
                     PageNumber(signed(moved.value), signed_interval(moved.interval))
@@ -138,7 +135,7 @@ def _differences(material: Material) -> list[_Difference]:
                 ],
                 words=str(outcome),
                 is_clear=outcome in (Finding.BETTER, Finding.WORSE),
-                bag_of_words=tables.bag_of_words_text(comparison),
+                bag_of_words=transfer_tables.bag_of_words_text(comparison),
             )
         )
     return rows

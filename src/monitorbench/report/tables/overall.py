@@ -99,7 +99,7 @@ def _row(
     results: Results, name: str, prompt: str, point: OperatingPointFacts | None, short_name: str
 ) -> OverallRow:
     of: Numbers = results["table"].parts(name, prompt)[OVERALL]
-    reasons = results.get("unscored", {}).get(name, {}).get(prompt, {})
+    reasons = results["unscored"].get(name, {}).get(prompt, {})
     is_baseline = reading.is_reference(results, name)
     flags, promised = DASH if is_baseline else "own answers", ""
     if point is not None:
@@ -109,7 +109,7 @@ def _row(
         flags = "by threshold"
     fields = [_field(of[metric]) if metric in of else _UNDEFINED for metric in _METRICS]
     fields[-1] = fields[-1]._replace(small=_of_samples(of["n"].whole, reasons))
-    fields += _usage(results.get("usage", {}).get(name, {}).get(prompt))
+    fields += _usage(results["usage"].get(name, {}).get(prompt))
     is_chosen = _is_deployed(results, name, prompt, point)
     return OverallRow(short_name, _prompt(prompt), is_baseline, is_chosen, flags, promised, fields)
 
@@ -175,7 +175,7 @@ def costed(results: Results) -> list[Costed]:
     """Every monitor and prompt, baselines too, in the order of `reading.monitors`."""
     rows = []
     for name, prompt in reading.judged(results):
-        usage = results.get("usage", {}).get(name, {}).get(prompt)
+        usage = results["usage"].get(name, {}).get(prompt)
         costs = cost_per_verdict(usage, is_baseline=reading.is_reference(results, name))
         sent_on = usage.get("sent_on") if usage else None
         rows.append(Costed(name, prompt, costs, results["table"].parts(name, prompt)[OVERALL], sent_on))
@@ -220,11 +220,8 @@ def sent_on_in_words(sent_on: SentOn) -> str:
 
 
 def on_the_front(results: Results, cost: Cost, quality: Quality) -> list[tuple[str, str]]:
-    """(monitor, prompt) of a front, the cheapest first; empty where the file has no fronts."""
-    fronts = results.get("cost_fronts")
-    if fronts is None:
-        return []
-    names = {(monitor, prompt) for monitor, prompt in fronts[cost][quality]}
+    """(monitor, prompt) of a front, the cheapest first."""
+    names = {(monitor, prompt) for monitor, prompt in results["cost_fronts"][cost][quality]}
     front = [row for row in costed(results) if (row.monitor, row.prompt) in names]
     front.sort(key=lambda row: row.costs[cost] or 0.0)
     return [(row.monitor, row.prompt) for row in front]

@@ -47,7 +47,7 @@ class PromptBlock(NamedTuple):
 
 def prompt_blocks(results: Results) -> list[PromptBlock]:
     """Every monitor with several prompts, by its short name."""
-    by_monitor = results.get("prompts", {})
+    by_monitor = results["prompts"]
     names = reading.short_names(results)
     return [
         PromptBlock(
@@ -63,8 +63,8 @@ def prompt_blocks(results: Results) -> list[PromptBlock]:
 
 
 def spread_in_words(facts: PromptsFacts, of_prompts: Mapping[str, Numbers]) -> str:
-    """Say how far apart prompts lie; empty for older files, or with fewer than two prompts with an AUROC."""
-    spread = facts.get("spread")
+    """Say how far apart prompts lie; empty with fewer than two prompts with an AUROC."""
+    spread = facts["spread"]
     if spread is None:
         return ""
     low, high = (of_prompts[name]["auroc"] for name in (spread["lowest"], spread["highest"]))

@@ -1,7 +1,6 @@
 """The numbers as tables: what is printed in a terminal of 80 columns. Nothing in a name is read as markup."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from rich.console import Console
 
@@ -11,35 +10,20 @@ from monitorbench.metrics.inverted import heading as inverted_heading
 from monitorbench.metrics.inverted import inverted_lines, inverted_remark
 from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.metrics.prompts import WordingChoice
-from monitorbench.metrics.reading import ComparedTraining
 from monitorbench.metrics.results import Results, numbers_at
 from monitorbench.metrics.table import Numbers
-from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.written import (
-    DASH,
-    count,
-    finding,
     shown,
-    signed_with_interval,
-    value_of,
 )
-from monitorbench.records import Split, reasons_in_words
-from monitorbench.report.tables import transfer as transfer_tables
+from monitorbench.records import Split
 from monitorbench.report.tables.overall import cost_row, measured, sent_on_in_words
 from monitorbench.report.tables.prompts import CHOICE_COLUMNS, choice_rows, in_words, prompt_blocks
-from monitorbench.report.tables.scores import doubt_lines
+from monitorbench.report.tables.scores import doubt_lines, unscored_lines
 from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table
-from monitorbench.report.tables.transfer_signs import (
-    above_chance_in_words,
-    direction_rows,
-    directions_in_words,
-    negative_in_words,
-    negative_rows,
-)
+from monitorbench.report.tables.transfer import print_differences, print_words
+from monitorbench.report.tables.transfer_signs import print_directions, print_negative
 
 WIDTH = 80
-_WHERE = {OVERALL: "all", "trained": "trained", "held_out": "held out"}
-
 _MONITOR_COLUMNS = (
     ("monitor", 21),
     ("n", 5),
@@ -58,54 +42,6 @@ _POINT_COLUMNS = (
 )
 _PROMPT_COLUMNS = (("prompt", 16), ("unsc.", 5), ("miss rate", 17), ("false alarms", 17), ("AUROC", 17))
 _COST_COLUMNS = (("monitor", 26), ("tokens", 8), ("seconds", 8), ("AUROC", 13), ("MR at FAR 5 %", 13))
-_WORD_COLUMNS = (("word", 22), ("cells", 54))
-_NEGATIVE_COLUMNS = (
-    ("trained on", 18),
-    ("tested on", 16),
-    ("AUROC", 9),
-    ("from the base", 12),
-    ("in words", 17),
-)
-_COSINES = 8
-"""Cosines in a line of 80 columns."""
-_DIFFERENCE_COLUMNS = (
-    ("tested on", 18),
-    ("n", 4),
-    ("difference", 17),
-    ("in words", 19),
-    ("bag of words", 13),
-)
-
-
-class Unscored(NamedTuple):
-    """The answers of a monitor under a prompt that are no label, and how many are so for which reason."""
-
-    monitor: str
-    prompt: str
-    n: int
-    n_unscored: int
-    reasons: Mapping[str, int]
-
-
-def unscored_rows(results: Results) -> list[Unscored]:
-    """Every monitor and prompt that has unscored answers."""
-    by_monitor = results.get("unscored", {})
-    return [
-        Unscored(monitor, prompt, results["table"].parts(monitor, prompt)[OVERALL]["n"].whole, n, reasons)
-        for monitor in reading.monitors(results)
-        for prompt, reasons in by_monitor.get(monitor, {}).items()
-        if (n := sum(reasons.values()))
-    ]
-
-
-def unscored_lines(results: Results) -> list[str]:
-    """Return a line for each monitor and prompt with unscored answers: their number and reasons."""
-    names = reading.short_names(results)
-    return [
-        f"{names[row.monitor]} · {row.prompt} prompt: "
-        f"{count(row.n_unscored)}: {reasons_in_words(row.reasons)}"
-        for row in unscored_rows(results)
-    ]
 
 
 def show_tables(
@@ -138,6 +74,7 @@ def print_tables(
     print_prompts(console, results)
     print_costs(console, results)
     print_words(console, results)
+    print_negative(console, results)
     print_directions(console, results)
     print_differences(console, results)
 
@@ -270,107 +207,3 @@ def print_costs(console: Console, results: Results) -> None:
         print_rows(console, _COST_COLUMNS, [fields])
         if row.sent_on:
             say(console, f"  {sent_on_in_words(row.sent_on)}", "dim")
-
-
-def print_words(console: Console, results: Results) -> None:
-    """Print what happened in which cells, by training and prompt, in the matrix's words."""
-    matrix = results["matrix"]
-    if not matrix["words"]:
-        return
-    names = reading.short_names(results)
-    say(console, "")
-    say(console, f"What training did, against the base (Holm over {matrix['n_tests']} tests)", "bold")
-    for training, by_prompt in matrix["words"].items():
-        for prompt in by_prompt:
-            subject = transfer_tables.subject(results, training, names)
-            say(console, f"{subject} · {prompt} prompt", "bold")
-            by_word = transfer_tables.words_of(results, training, prompt)
-            rows = [[f"  {word}", ", ".join(cells)] for word, cells in by_word]
-            print_rows(console, _WORD_COLUMNS, rows)
-    sentences = (
-        *transfer_tables.counted_words(results),
-        *doses_in_words(results.get("exposures", {})),
-        *transfer_tables.objectives_in_words(results),
-    )
-    for sentence in (*sentences, *above_chance_in_words(results, names)):
-        say(console, sentence)
-    print_negative(console, results)
-
-
-def print_negative(console: Console, results: Results) -> None:
-    """The held-out cells that a training made worse: upside down, or discrimination lost."""
-    if not (summary := negative_in_words(results)):
-        return
-    say(console, summary)
-    rows = negative_rows(results, reading.short_names(results))
-    if rows:
-        print_rows(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim")
-    for row in rows:
-        word = f"upside down, {row.p}; {row.word}" if row.is_inverted else row.word
-        cells = [f"  {row.training}", row.cell, row.auroc, row.difference, word]
-        print_rows(console, _NEGATIVE_COLUMNS, [cells])
-
-
-def print_directions(console: Console, results: Results) -> None:
-    """Cosines of linear heads, a row a training, in blocks of so many columns as a line holds."""
-    facts = results.get("directions")
-    if facts is None:
-        return
-    names = reading.short_names(results)
-    say(console, "")
-    say(console, "Directions of the linear heads: cosines (diagonal: two seeds of one training)", "bold")
-    rows = direction_rows(facts, names)
-    for start in range(0, len(rows), _COSINES):
-        block = rows[start : start + _COSINES]
-        columns = [("", 2), ("", 28), *((row[0], 4) for row in block)]
-        print_rows(console, columns, [[name for name, _ in columns]], "dim")
-        cosines = slice(2 + start, 2 + start + _COSINES)
-        print_rows(console, columns, [[*row[:2], *row[cosines]] for row in rows])
-    for sentence in directions_in_words(results, names):
-        say(console, sentence)
-
-
-def print_differences(console: Console, results: Results) -> None:
-    """Print AUROC minus the base's by training and prompt, on trained and on held-out cells."""
-    compared = reading.comparisons(results)
-    if not compared:
-        return
-    names = reading.short_names(results)
-    start_table(
-        console, "AUROC of each training minus its base's (same samples, 95 % intervals)", _DIFFERENCE_COLUMNS
-    )
-    for training, prompt in dict.fromkeys(
-        (comparison.training, comparison.prompt) for comparison in compared
-    ):
-        say(console, f"{transfer_tables.subject(results, training, names)} · {prompt} prompt", "bold")
-        here = [
-            comparison
-            for comparison in compared
-            if (comparison.training, comparison.prompt) == (training, prompt)
-        ]
-        print_rows(console, _DIFFERENCE_COLUMNS, [_difference_row(comparison) for comparison in here])
-    say(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
-
-
-def _difference_row(one: ComparedTraining) -> list[str]:
-    bounds = one.difference["auroc_difference_ci"]
-    return [
-        f" {where(one)}",
-        str(one.difference["n_both_with_score"]),
-        signed_with_interval(one.difference["auroc_difference"], bounds),
-        str(finding(bounds)),
-        bag_of_words_text(one),
-    ]
-
-
-def where(one: ComparedTraining) -> str:
-    """The cells of a comparison, in words of at most 17 characters."""
-    return f"{_WHERE[one.where]}, {one.n_cells} cell{'s' if one.n_cells != 1 else ''}"
-
-
-def bag_of_words_text(one: ComparedTraining) -> str:
-    """Bag of words' AUROC beside a difference, with its interval or as the mean it is."""
-    beside = one.bag_of_words
-    if beside.is_mean and beside.auroc is not None:
-        return f"{value_of(beside.auroc)} (mean)"
-    return shown(beside.auroc) if beside.auroc else DASH

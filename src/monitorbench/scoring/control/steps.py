@@ -121,24 +121,7 @@ def _attackers(steps: Steps, harmful: BoolArray, threshold: float) -> list[Start
     entries = executed(steps)
     bad = entries.taking(entries.is_misbehavior == 1) if (entries.is_misbehavior == 1).any() else entries
     scored = bad.scores[np.isfinite(bad.scores) & (bad.scores >= 0)]
-    facts = []
-    for share in _STARTS:
-        start = None if share is None else float(np.quantile(scored, share)) if len(scored) else None
-        for ratio in _STOPS:
-            stop = None if ratio is None else ratio * threshold
-            limits = (np.inf if start is None else start, np.inf if stop is None else stop)
-            outcome = start_stop(steps, harmful, threshold, *limits)
-            if outcome is not None:
-                facts.append(
-                    StartStopFacts(
-                        start=start,
-                        stop=stop,
-                        attempted=outcome.attempted,
-                        given_up=outcome.given_up,
-                        caught=outcome.caught,
-                        succeeded=outcome.succeeded,
-                        failed=outcome.failed,
-                        safety_when_repeated=outcome.safety_when_repeated,
-                    )
-                )
-    return facts
+    starts = [float(np.quantile(scored, share)) if share and len(scored) else None for share in _STARTS]
+    stops = [None if ratio is None else ratio * threshold for ratio in _STOPS]
+    outcomes = [start_stop(steps, harmful, threshold, start, stop) for start in starts for stop in stops]
+    return [outcome for outcome in outcomes if outcome is not None]
