@@ -18,8 +18,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.judging.serving.listening import free_port, terminable
-from monitorbench.judging.serving.refusal import to_another_host
+from monitorbench.judging.serving.connection import to_another_host
+from monitorbench.judging.serving.served import free_port, terminable
 from monitorbench.report.template import policy, templates
 from monitorbench.report.view.rows import Runs
 
