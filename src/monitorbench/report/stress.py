@@ -131,17 +131,6 @@ _PAGE_COLUMNS = ("n", "ΔMR", "ΔFAR", "ΔAUROC", "Δunscored", "lost")
 _WORST = ("worst ΔAUROC", "worst ΔMR", "worst ΔFAR", "worst Δunscored")
 
 
-class _Monitor(NamedTuple):
-    """One monitor's robustness."""
-
-    name: str
-    prompt: str
-    answer: str
-    worst: list[str]
-    rows: list[StressRow]
-    notes: list[str]
-
-
 def under_stress(material: Material) -> Markup:
     """All monitors' worst numbers side by side, and below each what every change does."""
     monitors = [_monitor(material, facts) for facts in material.stress]
@@ -149,16 +138,17 @@ def under_stress(material: Material) -> Markup:
     return fill("under_stress", values) if monitors else NOTHING
 
 
-def _monitor(material: Material, facts: StressFacts) -> _Monitor:
+def _monitor(material: Material, facts: StressFacts) -> dict[str, object]:
+    """One monitor's robustness."""
     point = f", at {facts['operating_point']}" if facts["operating_point"] else ""
-    return _Monitor(
-        material.short_names.get(facts["monitor"], facts["monitor"]),
-        f"{facts['prompt']}{point}",
-        answer(facts["robustness"]),
-        [_worst_text(measure, worst) for measure, worst in worst_of(facts["robustness"])],
-        rows(facts),
-        notes(facts),
-    )
+    return {
+        "name": material.short_names.get(facts["monitor"], facts["monitor"]),
+        "prompt": f"{facts['prompt']}{point}",
+        "answer": answer(facts["robustness"]),
+        "worst": [_worst_text(measure, worst) for measure, worst in worst_of(facts["robustness"])],
+        "rows": rows(facts),
+        "notes": notes(facts),
+    }
 
 
 def _worst_text(measure: Measure, one: Worst | None) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from textwrap import wrap
-from typing import NamedTuple, Protocol
+from typing import Any, Protocol
 
 from markupsafe import Markup
 from matplotlib import colormaps
@@ -147,16 +147,6 @@ def _shade(value: float) -> tuple[float, float, float]:
     return red, green, blue
 
 
-class _Row(NamedTuple):
-    """One monitor in one cell."""
-
-    monitor: str
-    n: int
-    n_unscored: int
-    numbers: tuple[PageNumber, PageNumber, PageNumber]
-    """Miss rate, false alarm rate, AUROC."""
-
-
 def overall(material: Material) -> Markup:
     """The sortable table of everything overall, best first, and the other numbers folded below it."""
     results = material.results
@@ -211,7 +201,7 @@ def heat_maps(material: Material) -> Markup:
     return fill("heat_maps", {"heat_maps": drawn, "linked": bool(material.browsable)}) if drawn else NOTHING
 
 
-def _blocks(material: Material, prompt: str) -> list[tuple[str, list[_Row]]]:
+def _blocks(material: Material, prompt: str) -> list[tuple[str, list[dict[str, Any]]]]:
     """The rows of each cell, behind it of its strata."""
     results = material.results
     return [
@@ -221,15 +211,15 @@ def _blocks(material: Material, prompt: str) -> list[tuple[str, list[_Row]]]:
     ]
 
 
-def _block(material: Material, prompt: str, part: str) -> tuple[str, list[_Row]]:
+def _block(material: Material, prompt: str, part: str) -> tuple[str, list[dict[str, Any]]]:
     results = material.results
     rows = [
-        _Row(
-            material.short_names[name],
-            numbers["n"].whole,
-            numbers["n_unscored"].whole,
-            _numbers(numbers, partial(_link, material, name, prompt, part)),
-        )
+        {
+            "monitor": material.short_names[name],
+            "n": numbers["n"].whole,
+            "n_unscored": numbers["n_unscored"].whole,
+            "numbers": _numbers(numbers, partial(_link, material, name, prompt, part)),
+        }
         for name in reading.shown_in(results, part)
         if (numbers := reading.lookup(results, name, prompt, part))
     ]
@@ -243,6 +233,8 @@ def _link(material: Material, monitor: str, prompt: str, part: str, verdict: str
 
 
 def _numbers(found: Numbers, link: Callable[[str], str]) -> tuple[PageNumber, PageNumber, PageNumber]:
+    """Miss rate, false alarm rate, AUROC."""
+
     def rate(name: str, verdict: str) -> PageNumber:
         bounds = found[f"{name}_bounds"]
         bounds_text = interval_of(bounds) if bounds.low != bounds.high else ""

@@ -1,8 +1,5 @@
 """The sections on training: adapters and their bases, seeds, objectives, the paper's cells."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from markupsafe import Markup
 
 from monitorbench.metrics import reading
@@ -16,21 +13,6 @@ from monitorbench.report.sections.section import NOTHING, Material, PageNumber, 
 from monitorbench.report.tables import published, transfer_signs
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.published import ARXIV
-
-
-class _Difference(NamedTuple):
-    """A training beside its base on a set of cells."""
-
-    training: str
-    prompt: str
-    where: str
-    n: int
-    numbers: Sequence[PageNumber]
-    """AUROC, MR and FAR, each minus the base's."""
-    words: str
-    is_clear: bool
-    """Whether the interval of the difference in AUROC excludes 0."""
-    bag_of_words: str
 
 
 def changes(material: Material) -> Markup:
@@ -117,25 +99,28 @@ def learning_curves(material: Material) -> Markup:
     return fill("learning", {"curves": Markup(svg)}) if svg else NOTHING
 
 
-def _differences(material: Material) -> list[_Difference]:
+def _differences(material: Material) -> list[dict[str, object]]:
+    """A row for each training beside its base on a set of cells: AUROC, MR and FAR, each minus the base's."""
     rows = []
     for comparison in reading.comparisons(material.results):
         d = comparison.difference
         outcome = finding(d["auroc_difference_ci"])
         rows.append(
-            _Difference(
-                training=transfer_tables.subject(material.results, comparison.training, material.short_names),
-                prompt=comparison.prompt,
-                where=transfer_tables.where(comparison),
-                n=d["n_both_with_score"],
-                numbers=[
+            {
+                "training": transfer_tables.subject(
+                    material.results, comparison.training, material.short_names
+                ),
+                "prompt": comparison.prompt,
+                "where": transfer_tables.where(comparison),
+                "n": d["n_both_with_score"],
+                "numbers": [
                     PageNumber(signed(moved.value), signed_interval(moved.interval))
                     for measure in MEASURES[:3]
                     for moved in (change(d, measure),)
                 ],
-                words=str(outcome),
-                is_clear=outcome in (Finding.BETTER, Finding.WORSE),
-                bag_of_words=transfer_tables.bag_of_words_text(comparison),
-            )
+                "words": str(outcome),
+                "is_clear": outcome in (Finding.BETTER, Finding.WORSE),
+                "bag_of_words": transfer_tables.bag_of_words_text(comparison),
+            }
         )
     return rows
