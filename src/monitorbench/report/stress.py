@@ -11,9 +11,8 @@ from monitorbench.metrics.robustness.worst import StressFacts, Worst, answer, ho
 from monitorbench.metrics.written import DASH, count, signed, signed_interval, signed_with_interval
 from monitorbench.records import reasons_in_words
 from monitorbench.report.sections.section import NOTHING, Material, fill
-from monitorbench.report.tables.terminal import print_rows, say
+from monitorbench.report.tables.terminal import opened, print_rows, say
 
-WIDTH = 80
 COLUMNS = (
     ("change", 26),
     ("n", 4),
@@ -41,8 +40,7 @@ class StressRow(NamedTuple):
 
 def show_stress(facts: StressFacts) -> None:
     """Print the answer, and a row for each change, to stdout at the terminal's width or 80 columns."""
-    console = Console()
-    print_stress(console if console.is_terminal else Console(width=WIDTH), facts)
+    print_stress(opened(), facts)
 
 
 def print_stress(console: Console, facts: StressFacts) -> None:

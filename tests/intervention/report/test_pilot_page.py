@@ -29,9 +29,10 @@ from monitorbench.intervention.statistics.effect import matched
 from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.report.pilot import page as pilot_page
 from monitorbench.report.pilot import view
-from monitorbench.report.pilot.decision_table import WIDTH, print_decision
+from monitorbench.report.pilot.decision_table import print_decision
 from monitorbench.report.pilot.flips import ComparedCondition, PilotRun, Transcripts, flips, read_pilot
 from monitorbench.report.pilot.page import is_of_a_pilot, render_pilot, report_pilot
+from monitorbench.report.tables.terminal import WIDTH
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.keyed_log import read_log
 

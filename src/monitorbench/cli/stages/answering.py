@@ -118,7 +118,7 @@ With an operating point metrics.json also has its numbers, and metrics-at-NAME-H
 the same directory as its last line.
 """,
         reads="score run operating_point stakes paths",
-        after_sweep=imported("monitorbench.report.sweep_table:show_sweep"),
+        after_sweep=imported("monitorbench.report.tables.tables:show_sweep"),
     ),
     Stage(
         "combine",

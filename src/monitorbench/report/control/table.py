@@ -7,7 +7,7 @@ from rich.console import Console
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
 from monitorbench.metrics.csv_rows import Row
 from monitorbench.metrics.written import DASH, counted, rate, rate_with_interval, signed_with_interval
-from monitorbench.report.tables.terminal import print_rows, say
+from monitorbench.report.tables.terminal import WIDTH, print_rows, say
 
 _FEW = 5
 """Honest tasks above a threshold below which another calibration's may lie far from it."""
@@ -137,7 +137,6 @@ def notes(results: ControlResults) -> list[str]:
     return caveats
 
 
-WIDTH = 80
 _SAFETY = (
     ("budget", 6),
     ("above", 6),

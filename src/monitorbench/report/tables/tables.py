@@ -1,29 +1,36 @@
-"""The numbers as tables: what is printed in a terminal of 80 columns. Nothing in a name is read as markup."""
+"""The numbers as tables, of one result or of a multirun's: what is printed in a terminal of 80 columns.
 
+Nothing in a name is read as markup.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
+from monitorbench.config.study import Study
 from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.inverted import heading as inverted_heading
 from monitorbench.metrics.inverted import inverted_lines, inverted_remark
 from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.metrics.prompts import WordingChoice
+from monitorbench.metrics.registry import cell_numbers
 from monitorbench.metrics.results import Results, numbers_at
 from monitorbench.metrics.table import Numbers
-from monitorbench.metrics.written import (
-    shown,
-)
+from monitorbench.metrics.written import shown
 from monitorbench.records import Split
 from monitorbench.report.tables.overall import cost_row, measured, sent_on_in_words
 from monitorbench.report.tables.prompts import CHOICE_COLUMNS, choice_rows, in_words, prompt_blocks
 from monitorbench.report.tables.scores import doubt_lines, unscored_lines
-from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table
+from monitorbench.report.tables.terminal import opened, print_rows, say, say_lines, start_table
 from monitorbench.report.tables.transfer import print_differences, print_words
 from monitorbench.report.tables.transfer_signs import print_directions, print_negative
+from monitorbench.runs.directory import is_finished
+from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.scoring.points import PointAt, points_at
 
-WIDTH = 80
 _MONITOR_COLUMNS = (
     ("monitor", 21),
     ("n", 5),
@@ -44,24 +51,12 @@ _PROMPT_COLUMNS = (("prompt", 16), ("unsc.", 5), ("miss rate", 17), ("false alar
 _COST_COLUMNS = (("monitor", 26), ("tokens", 8), ("seconds", 8), ("AUROC", 13), ("MR at FAR 5 %", 13))
 
 
-def show_tables(
-    results: Results,
-    *,
-    stderr: bool = False,
-    is_brief: bool = False,
-) -> None:
+def show_tables(results: Results, *, stderr: bool = False, is_brief: bool = False) -> None:
     """Print the tables, at the terminal's width or 80 columns; to stdout, or beside it."""
-    console = Console(stderr=stderr)
-    wide = console if console.is_terminal else Console(stderr=stderr, width=WIDTH)
-    print_tables(wide, results, is_brief=is_brief)
+    print_tables(opened(stderr=stderr), results, is_brief=is_brief)
 
 
-def print_tables(
-    console: Console,
-    results: Results,
-    *,
-    is_brief: bool = False,
-) -> None:
+def print_tables(console: Console, results: Results, *, is_brief: bool = False) -> None:
     """Print the answer first, then what supports it; in brief the thresholds and overall numbers alone."""
     print_answer(console, results)
     print_points(console, results)
@@ -125,6 +120,15 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
     are those to print; None prints all.
     """
     names = reading.short_names(results)
+
+    def print_part(monitors: Sequence[str], prompt: str, part: str) -> None:
+        rows = [
+            (f"  {names[monitor]}", numbers)
+            for monitor in monitors
+            if (numbers := reading.lookup(results, monitor, prompt, part))
+        ]
+        _print_numbers(console, rows)
+
     for prompt in reading.prompts(results):
         start_table(
             console,
@@ -135,21 +139,12 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
             if cells is not None and cell not in cells:
                 continue
             say(console, reading.title(results, cell), "bold")
-            rows = [
-                [f"  {names[monitor]}", *(shown(numbers[metric]) for metric in _METRICS)]
-                for monitor in reading.shown_in(results, cell)
-                if (numbers := reading.lookup(results, monitor, prompt, cell))
-            ]
-            print_rows(console, _MONITOR_COLUMNS, rows)
+            monitors = reading.shown_in(results, cell)
+            print_part(monitors, prompt, cell)
+            judges = [monitor for monitor in monitors if not reading.is_reference(results, monitor)]
             for stratum in reading.strata(results, prompt, cell):
                 say(console, f"  {reading.title(results, stratum)}", "bold")
-                rows = [
-                    [f"  {names[monitor]}", *(shown(numbers[metric]) for metric in _METRICS)]
-                    for monitor in reading.shown_in(results, cell)
-                    if not reading.is_reference(results, monitor)
-                    and (numbers := reading.lookup(results, monitor, prompt, stratum))
-                ]
-                print_rows(console, _MONITOR_COLUMNS, rows)
+                print_part(judges, prompt, stratum)
     for line in (*reading.headlines_in_words(results), *reading.marks_in_words(results)):
         say(console, line, "dim")
 
@@ -157,8 +152,12 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
 def print_sweep(console: Console, cells: Sequence[tuple[str, Numbers]]) -> None:
     """One table of many runs, by name: both rates, AUROC, n and the unscored of each."""
     start_table(console, f"All {len(cells)} runs, overall   (95 % intervals)", _MONITOR_COLUMNS)
-    rows = [[name, *(shown(numbers[metric]) for metric in _METRICS)] for name, numbers in cells]
-    print_rows(console, _MONITOR_COLUMNS, rows)
+    _print_numbers(console, cells)
+
+
+def _print_numbers(console: Console, rows: Sequence[tuple[str, Numbers]]) -> None:
+    fields = [[name, *(shown(numbers[metric]) for metric in _METRICS)] for name, numbers in rows]
+    print_rows(console, _MONITOR_COLUMNS, fields)
 
 
 def print_prompts(console: Console, results: Results) -> None:
@@ -179,8 +178,7 @@ def print_prompts(console: Console, results: Results) -> None:
 
 def show_choice(choice: WordingChoice, monitor: str) -> None:
     """Print the prompts that one was chosen from to stdout, at the terminal's width or 80 columns."""
-    console = Console()
-    print_choice(console if console.is_terminal else Console(width=WIDTH), choice, monitor)
+    print_choice(opened(), choice, monitor)
 
 
 def print_choice(console: Console, choice: WordingChoice, monitor: str) -> None:
@@ -207,3 +205,33 @@ def print_costs(console: Console, results: Results) -> None:
         print_rows(console, _COST_COLUMNS, [fields])
         if row.sent_on:
             say(console, f"  {sent_on_in_words(row.sent_on)}", "dim")
+
+
+_HASH = 4
+"""Characters of a directory's hash that tell runs of one name apart."""
+
+
+def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
+    """Print a row for each run of the sweep to stderr, in its order; at a threshold where one was applied."""
+    done = [(study, directory) for study, directory in jobs if is_finished(directory)]
+    read = []
+    for study, directory in done:
+        evaluation = read_evaluation(study.paths.data, directory)
+        wanted = [study.operating_point] if study.operating_point else []
+        points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
+        name = f"{evaluation.monitor} · {evaluation.prompt}" + _at(points)
+        judged = points[0].evaluation.judged if points else evaluation.judged
+        read.append((name, cell_numbers(judged)))
+    counts = Counter(name for name, _ in read)
+    rows = [
+        (name if counts[name] == 1 else f"{name} {directory.name.rpartition('-')[2][:_HASH]}", numbers)
+        for (name, numbers), (_, directory) in zip(read, done, strict=True)
+    ]
+    print_sweep(opened(stderr=True), rows)
+
+
+def _at(points: Sequence[PointAt]) -> str:
+    """Name the threshold of a row; empty for a monitor's own answers."""
+    if not points:
+        return ""
+    return f" at the threshold of {points[0].calibrated_on}" if points[0].is_elsewhere else " at threshold"
