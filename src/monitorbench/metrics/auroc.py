@@ -141,9 +141,7 @@ def paired_auroc_difference(
     scale = 2 * sqrt(defined[0] * defined[1])
     correlation = (defined[0] + defined[1] - defined[2]) / scale if scale > 0 else 0.0
     shrunk = min(max(correlation, -1.0), 1.0) * weight / (weight + _PRIOR_OF_CORRELATION)
-    return AurocComparison(
-        first, second, second - first, _difference((first, second), bounds, shrunk), len(flags)
-    )
+    return AurocComparison(first, second, second - first, mover((first, second), bounds, shrunk), len(flags))
 
 
 def _evidence(flags: NDArray[np.bool_], groups: IntArray) -> tuple[int, int]:
@@ -151,8 +149,8 @@ def _evidence(flags: NDArray[np.bool_], groups: IntArray) -> tuple[int, int]:
     return len(np.unique(groups[flags])), len(np.unique(groups[~flags]))
 
 
-def _difference(points: tuple[float, float], bounds: Sequence[Interval], correlation: float) -> Interval:
-    """MOVER's interval of second minus first."""
+def mover(points: tuple[float, float], bounds: Sequence[Interval], correlation: float) -> Interval:
+    """The interval of second minus first, in [−1, 1], from both ones' own and the correlation of the two."""
     (first, second), (of_first, of_second) = points, bounds
     up, down = of_first.high - first, first - of_first.low
     risen, fallen = of_second.high - second, second - of_second.low

@@ -122,7 +122,7 @@ def correlations_in_words(results: Results) -> list[str]:
 
 def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[tuple[str, ...]]:
     """The paper's printed cells, each with every adapter of ours that was trained on the same."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for printed in PUBLISHED_SFT:
         theirs = f"{printed.monitor}: MR {rate(printed.base_miss_rate)} → {rate(printed.miss_rate)}"
         if printed.false_alarm_rate is not None:
