@@ -11,7 +11,7 @@ from monitorbench.metrics import reading
 from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results, as_results, nested
 from monitorbench.metrics.words import AgainstChance
-from monitorbench.report.tables import transfer_signs
+from monitorbench.report.tables import transfer, transfer_signs
 from monitorbench.report.tables.transfer_signs import print_directions, print_negative
 from monitorbench.report.write import render_report
 
@@ -102,7 +102,7 @@ def test_a_wide_table_of_cosines_is_folded_into_blocks(results: Results):
 def test_what_is_above_chance_is_said_or_that_nothing_is(results: Results):
     """If it failed: a table of twenty numbers would leave that to the reader."""
     shorts = reading.short_names(results)
-    said = transfer_signs.above_chance_in_words(results, shorts)
+    said = transfer.above_chance_in_words(results, shorts)
     assert len(said) == 2
     assert "+all" in said[0]
     low = copy.deepcopy(nested(results))
@@ -111,5 +111,5 @@ def test_what_is_above_chance_is_said_or_that_nothing_is(results: Results):
             by_cell["overall"]["auroc_ci"] = [0.4, 0.6]
     assert all(
         one.startswith("No monitor is above chance")
-        for one in transfer_signs.above_chance_in_words(as_results(low), shorts)
+        for one in transfer.above_chance_in_words(as_results(low), shorts)
     )
