@@ -8,8 +8,8 @@ from scipy.spatial.distance import cosine
 from sklearn.metrics import roc_auc_score
 
 from monitorbench.metrics.columns import columns
-from monitorbench.metrics.directions import Found, common_place, directions, mean_directions
 from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.trainings import Found, common_place, directions, mean_directions
 from monitorbench.metrics.words import against_chance
 from monitorbench.records import Category, Label, Task
 

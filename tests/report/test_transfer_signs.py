@@ -8,8 +8,8 @@ from fake_results import BASE, MANIFEST, fake_results
 from rich.console import Console
 
 from monitorbench.metrics import reading
-from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results, as_results, nested
+from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.words import AgainstChance
 from monitorbench.report.tables import transfer, transfer_signs
 from monitorbench.report.tables.transfer_signs import print_directions, print_negative

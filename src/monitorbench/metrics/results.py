@@ -6,7 +6,6 @@ from typing import Any, NotRequired, TypedDict, cast
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.cost_fronts import CostFronts, UsageFacts
-from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
 from monitorbench.metrics.prompts import PromptsFacts, WordingChoice
@@ -15,7 +14,7 @@ from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import Curves
 from monitorbench.metrics.table import MACRO, SHARED, Numbers, Place, Table, is_cell, is_slice
-from monitorbench.metrics.trainings import ObjectiveTest, Seeds
+from monitorbench.metrics.trainings import DirectionsFacts, ObjectiveTest, Seeds
 from monitorbench.metrics.transfer import TransferDifference
 from monitorbench.metrics.words import Chance, Matrix
 from monitorbench.records import Split

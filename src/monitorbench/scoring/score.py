@@ -15,18 +15,18 @@ from monitorbench.config.study import Study
 from monitorbench.engines.stored.head import DIRECTIONS_FILE, read_directions
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.csv_rows import Row, monitor_rows, to_csv, transfer_rows
-from monitorbench.metrics.directions import (
+from monitorbench.metrics.points_in_words import by_question, in_words, notes
+from monitorbench.metrics.prompts import WordingChoice
+from monitorbench.metrics.results import Results, nested, numbers_at
+from monitorbench.metrics.trainings import (
     DirectionsFacts,
     Found,
     Place,
     common_place,
     directions,
+    doses_in_words,
     mean_directions,
 )
-from monitorbench.metrics.points_in_words import by_question, in_words, notes
-from monitorbench.metrics.prompts import WordingChoice
-from monitorbench.metrics.results import Results, nested, numbers_at
-from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.records import Split
 from monitorbench.runs.directory import (
     RunDirectory,

@@ -10,9 +10,9 @@ from matplotlib.patches import Rectangle
 
 from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.transfer import Measure, change
 from monitorbench.metrics.words import CellVerdict, Word, corrected_p
 from monitorbench.metrics.written import DASH, rate, signed

@@ -20,7 +20,7 @@ from monitorbench.metrics.written import DASH, interval_of, rate, value_of
 from monitorbench.report.figures.drawing import INK, MARK_ID, draw, ink_on, linked, shortened
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables import overall as overall_table
-from monitorbench.report.tables.scores import doubted_rows, unscored_rows
+from monitorbench.report.tables.overall import doubted_rows, unscored_rows
 
 _COLUMN, _ROW = 0.53, 0.27
 _WIDTH, _LEFT, _BETWEEN = 4.5, 1.15, 0.15

@@ -21,9 +21,14 @@ from monitorbench.metrics.results import Results, numbers_at
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.written import shown
 from monitorbench.records import Split
-from monitorbench.report.tables.overall import cost_row, measured, sent_on_in_words
+from monitorbench.report.tables.overall import (
+    cost_row,
+    doubt_lines,
+    measured,
+    sent_on_in_words,
+    unscored_lines,
+)
 from monitorbench.report.tables.prompts import CHOICE_COLUMNS, choice_rows, in_words, prompt_blocks
-from monitorbench.report.tables.scores import doubt_lines, unscored_lines
 from monitorbench.report.tables.terminal import opened, print_rows, say, say_lines, start_table
 from monitorbench.report.tables.transfer import print_differences, print_words
 from monitorbench.report.tables.transfer_signs import print_directions, print_negative

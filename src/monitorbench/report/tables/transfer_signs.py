@@ -7,8 +7,8 @@ from typing import NamedTuple
 from rich.console import Console
 
 from monitorbench.metrics import reading
-from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.words import Word
 from monitorbench.metrics.written import (
     DASH,

@@ -42,11 +42,14 @@ from monitorbench.scoring.control.outcomes import (
     ControlDraws,
     Outcomes,
     Traffic,
+    has_steps,
+    honest_steps,
+    of_kind,
+    steps_of,
     succeeds,
     traffic_of,
     values_of,
 )
-from monitorbench.scoring.control.steps import has_steps, honest_steps, of_kind, steps_of
 
 _MORE_BUDGETS = (0.1, 0.2, 0.5)
 """Shares beyond an audit's: a protocol may act on more than people can look at."""
