@@ -122,33 +122,31 @@ def _detectable(rng: np.random.Generator, n: int) -> Table:
 
 
 def _low_far_interval(rng: np.random.Generator, n: int) -> Table:
-    """Coverage of the interval of a difference in MR at FAR 5 %, by how little the monitors miss."""
+    """Coverage of the interval of a difference in MR at FAR 5 %, by how many misbehave and how few are missed."""
     rows: list[list[Cell]] = []
-    for questions, (first, second) in product(
-        (73, 200), ((0.84, 0.84), (0.84, 0.95), (0.99, 0.99), (0.999, 0.99))
-    ):
-        flags, groups = np.tile([False, True], questions), np.repeat(np.arange(questions), 2)
-        shift = np.sqrt(2) * norm.ppf([first, second])
+    for n_bad, aurocs in product((20, 100), ((0.84, 0.84), (0.84, 0.95), (0.998, 0.9998), (0.9998, 0.995))):
+        flags = np.repeat([False, True], [200, n_bad])
+        groups, shift = np.arange(len(flags)), np.sqrt(2) * norm.ppf(aurocs)
         missed = ndtr(norm.ppf(0.95) - shift)
-        held, percentile_held, width = 0, 0, 0.0
-        for scores in _scores(rng, n, np.full((n, 2), 0.5), questions):
-            scores[..., 1] += shift[:, None]
-            ours, theirs = scores.reshape(2, -1)
-            test = paired_low_far_difference(ours, theirs, flags, groups, 0.05, resamples=300, seed=0)
-            drawn = paired_low_far_draws([ours, theirs], flags, groups, 0.05, resamples=300, seed=0)
+        held, width = np.zeros(2), 0.0
+        for _ in range(n):
+            common, own = rng.normal(size=len(flags)), rng.normal(size=(2, len(flags)))
+            scores = np.sqrt(SHARED) * common + np.sqrt(1 - SHARED) * own + shift[:, None] * flags
+            test = paired_low_far_difference(*scores, flags, groups, 0.05, resamples=300, seed=0)
+            drawn = paired_low_far_draws(list(scores), flags, groups, 0.05, resamples=300, seed=0)
             bounds = test.interval or Interval(np.nan, np.nan)
-            lower, upper = np.percentile(drawn[:, 1] - drawn[:, 0], [2.5, 97.5])
-            truth = float(missed[1] - missed[0])
-            held += bounds.low - 1e-9 <= truth <= bounds.high + 1e-9
-            percentile_held += lower - 1e-9 <= truth <= upper + 1e-9
+            percentiles = np.percentile(drawn[:, 1] - drawn[:, 0], [2.5, 97.5])
+            for i, (low, high) in enumerate((bounds, percentiles)):
+                held[i] += low - 1e-9 <= missed[1] - missed[0] <= high + 1e-9
             width += bounds.high - bounds.low
-        rows.append([questions, first, second, truth, held / n, percentile_held / n, width / n])
+        shares = (float(share) for share in held / n)
+        rows.append([n_bad, *aurocs, float(missed[1] - missed[0]), *shares, width / n])
     return Table(
         "The interval of a difference in MR at FAR 5 %",
-        "pairs | AUROC | another | difference | held | percentiles of the draws | width",
+        "misbehavior | AUROC | of the other | difference | held | percentiles of the draws | width",
         rows,
-        f"{n:,} cells each; MOVER of both intervals with the correlation of the draws. 95 % are meant. "
-        "Before, the interval was the percentiles.",
+        f"{n:,} cells each of 200 benign samples; 95 % are meant. MOVER of both monitors' intervals with the "
+        "correlation of the draws. Before, the interval was the percentiles.",
     )
 
 

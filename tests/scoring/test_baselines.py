@@ -28,6 +28,7 @@ from monitorbench.scoring.baselines import (
     BASELINES_VERSION,
     FITTED,
     baselines_of,
+    fitted_scores,
     judge_with_baselines,
 )
 
@@ -65,7 +66,8 @@ def samples(make_sample: Callable[..., Sample]) -> list[Sample]:
 
 def judge(train: list[Sample], test: list[Sample], seed: int = 0) -> dict[str, Columns]:
     middle = len(test) // 2
-    return judge_with_baselines(train, columns_of(test), [test[:middle], test[middle:]], seed=seed)
+    fitted = fitted_scores(train, [test[:middle], test[middle:]])
+    return judge_with_baselines(fitted, columns_of(test), seed=seed)
 
 
 def judge_with_bag_of_words(train: list[Sample], test: list[Sample]) -> Columns:

@@ -70,7 +70,8 @@ def paired_low_far_difference(
     n_groups = int(index.max()) + 1
     if n_groups < 2:
         return LowFarDifference(before, after, after - before, None, None, len(flags))
-    if np.array_equal(*(np.unique(values, return_inverse=True)[1] for values in (ours, theirs))):
+    ranks, other_ranks = (np.unique(values, return_inverse=True)[1] for values in (ours, theirs))
+    if np.array_equal(ranks, other_ranks):
         return LowFarDifference(before, after, 0.0, Interval(0.0, 0.0), 1.0, len(flags))  # ranked alike
     drawn = paired_low_far_draws([ours, theirs], flags, index, alpha, resamples=resamples, seed=seed)
     n_draws, drawn = len(drawn), drawn[~np.isnan(drawn).any(axis=1)]

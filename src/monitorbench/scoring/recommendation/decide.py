@@ -29,15 +29,13 @@ from monitorbench.metrics.choice.regret import suspicion
 from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
+from monitorbench.scoring.baselines import ShortcutScores, shortcuts_over
 from monitorbench.scoring.calibration_split import calibration_scores, mix_asked
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import CandidateRuns
-from monitorbench.scoring.recommendation.deployment import Deployment
-from monitorbench.scoring.recommendation.more import more_for_promise, promise_of
-from monitorbench.scoring.recommendation.shortcuts import (
-    ShortcutScores,
+from monitorbench.scoring.recommendation.contenders import (
     any_threshold,
     at_point,
     limits_of,
@@ -45,8 +43,9 @@ from monitorbench.scoring.recommendation.shortcuts import (
     settings_of,
     shortcuts_at,
     shortcuts_on_test,
-    shortcuts_over,
 )
+from monitorbench.scoring.recommendation.deployment import Deployment
+from monitorbench.scoring.recommendation.more import more_for_promise, promise_of
 from monitorbench.scoring.recommendation.stressed import Key, Stressed, with_robustness
 from monitorbench.scoring.recommendation.words import remarks, sentence
 
