@@ -122,7 +122,7 @@ def _detectable(rng: np.random.Generator, n: int) -> Table:
 
 
 def _low_far_interval(rng: np.random.Generator, n: int) -> Table:
-    """Coverage of the interval of a difference in MR at FAR 5 %, by how many misbehave and how few are missed."""
+    """Coverage of the interval of a difference in MR at FAR 5 %, by how few are missed."""
     rows: list[list[Cell]] = []
     for n_bad, aurocs in product((20, 100), ((0.84, 0.84), (0.84, 0.95), (0.998, 0.9998), (0.9998, 0.995))):
         flags = np.repeat([False, True], [200, n_bad])

@@ -69,7 +69,7 @@ _log = logging.getLogger(__name__)
 def judge_with_baselines(
     fitted: Mapping[Surface, FloatArray], test: Columns, *, seed: int
 ) -> dict[str, Columns]:
-    """Each baseline's answers on `test`, by name; `fitted` has the scores of those that are fitted, if any."""
+    """Each baseline's answers on `test`, by name; `fitted` has the scores of those that are fitted."""
     n = len(test)
     drawn = [random.Random(f"random/{seed}/{name}").random() for name in test.sample_ids.to_pylist()]
     scores: dict[str, FloatArray] = {
