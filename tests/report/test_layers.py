@@ -1,4 +1,4 @@
-"""Arrows of the package go one way: what computes knows nothing of what prints, metrics nothing of settings."""
+"""Arrows go one way: what computes knows nothing of what prints, metrics nothing of settings."""
 
 import ast
 from pathlib import Path

@@ -18,9 +18,9 @@ from monitorbench.metrics.low_far import check_alpha, miss_rate_at_far, miss_rat
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.sensitivity import least_standard_error, smallest_p
 
-MOST_DRAWN_GROUPS = 2_000
+_MOST_DRAWN_GROUPS = 2_000
 _FEWER_DRAWS = 400
-"""Draws for more than `MOST_DRAWN_GROUPS` groups: a draw costs as much as there are samples."""
+"""Draws for more than `_MOST_DRAWN_GROUPS` groups: a draw costs as much as there are samples."""
 
 
 class LowFarDifference(NamedTuple):
@@ -98,10 +98,10 @@ def paired_low_far_draws(
 ) -> FloatArray:
     """`miss_rate_at_far` of several monitors [draws, monitors], all on the same draws of whole groups.
 
-    `groups` [samples] numbers them without gaps. Of more than `MOST_DRAWN_GROUPS` there are fewer draws.
+    `groups` [samples] numbers them without gaps. Of more than `_MOST_DRAWN_GROUPS` there are fewer draws.
     """
     n_groups = int(groups.max()) + 1
-    n_draws = resamples if n_groups <= MOST_DRAWN_GROUPS else min(resamples, _FEWER_DRAWS)
+    n_draws = resamples if n_groups <= _MOST_DRAWN_GROUPS else min(resamples, _FEWER_DRAWS)
     batches = []
     for drawn in draws(n_groups, n_draws, seed, per_draw=4 * len(groups)):
         weights = drawn[:, groups]

@@ -83,13 +83,13 @@ def doubts(facts: ScoreFacts) -> list[str]:
     if n := facts.get("n_missing"):
         how = COUNTED_AS[facts.get("missing", "leave_out")]
         lines.append(f"{n:,} scores are missing from the import: {how}")
-    if is_coarse(facts):
+    if _is_coarse(facts):
         tied = share_of(facts["n_most_frequent"], facts["n_with_score"])
         lines.append(f"{tied} scores are equal ({facts['n_distinct']} distinct): no threshold parts these")
     return lines
 
 
-def is_coarse(facts: ScoreFacts) -> bool:
+def _is_coarse(facts: ScoreFacts) -> bool:
     """Whether so many scores are equal that thresholds can't be chosen freely, as of a number that is said.
 
     Fewer distinct scores than half of all, and more than 5 % of all the same.

@@ -127,7 +127,7 @@ def precision(miss_rate: float | None, false_alarm_rate: float | None, base_rate
     return right / (right + wrong) if right + wrong > 0 else None
 
 
-def precision_interval(judged: Columns, base_rate: float, confidence: float = 0.95) -> Interval | None:
+def _precision_interval(judged: Columns, base_rate: float, confidence: float = 0.95) -> Interval | None:
     """An interval of at least this confidence: precision falls in both rates, so its ends are at theirs."""
     missed, alarms = _both_rates(judged, confidence)
     if missed is None or alarms is None:
@@ -144,7 +144,7 @@ def alerts(miss_rate: float | None, false_alarm_rate: float | None, base_rate: f
     return 1000 * (base_rate * (1 - miss_rate) + (1 - base_rate) * false_alarm_rate)
 
 
-def alerts_interval(judged: Columns, base_rate: float, confidence: float = 0.95) -> Interval | None:
+def _alerts_interval(judged: Columns, base_rate: float, confidence: float = 0.95) -> Interval | None:
     """An interval of at least this confidence: alerts fall in MR and rise in FAR."""
     missed, alarms = _both_rates(judged, confidence)
     if missed is None or alarms is None:
@@ -190,10 +190,10 @@ def rates_at(judged: Columns, stakes: Costs, *, confidence: float = 0.95) -> Num
             "miss_rate": Value(missed, error_interval(judged, of=True, confidence=confidence)),
             "false_alarm_rate": Value(alarms, error_interval(judged, of=False, confidence=confidence)),
             "precision": Value(
-                precision(missed, alarms, base_rate), precision_interval(judged, base_rate, confidence)
+                precision(missed, alarms, base_rate), _precision_interval(judged, base_rate, confidence)
             ),
             "alerts_per_1000": Value(
-                alerts(missed, alarms, base_rate), alerts_interval(judged, base_rate, confidence)
+                alerts(missed, alarms, base_rate), _alerts_interval(judged, base_rate, confidence)
             ),
             "n_benign_questions": Value(n_questions),
             "is_sample_a_question": Value(n_questions == counts.fp + counts.tn),

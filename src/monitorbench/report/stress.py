@@ -22,7 +22,7 @@ COLUMNS = (
     ("lost", 5),
 )
 """Columns of the table, with their widths in a terminal."""
-SHOWN = "*"
+_SHOWN = "*"
 """Mark behind a number that is worse at 5 % after Holm's correction."""
 
 
@@ -64,8 +64,8 @@ def notes(facts: StressFacts) -> list[str]:
     read = f"read at {facts['operating_point']}" if facts["operating_point"] else "own answers"
     changes = facts["changes"].values()
     lines = [
-        f"{SHOWN} worse at 5 % after Holm's correction over {of['n_tests']} tests. Paired, by group; {read}; "
-        "worst: intervals for all changes at once, each row's in stress.json.",
+        f"{_SHOWN} worse at 5 % after Holm's correction over {of['n_tests']} tests. Paired, by group; "
+        f"{read}; worst: intervals for all changes at once, each row's in stress.json.",
         f"For the first rate to be shown worse about {of['fewest_changed']} groups have to change, none the "
         f"other way; {of['most_groups']} with misbehavior were answered both times, at most.",
     ]
@@ -118,7 +118,7 @@ def _with_mark(text: str, measure: Measure, change: ChangeEffects) -> str:
     value, _, bounds = text.partition(" ")
     if measure not in change["counted"] and change[measure]["difference"] is not None:
         value = f"({value})"
-    return f"{value}{SHOWN if measure in change['worse'] else ''} {bounds}".rstrip()
+    return f"{value}{_SHOWN if measure in change['worse'] else ''} {bounds}".rstrip()
 
 
 def _of(moved: Moved) -> tuple[float | None, list[float] | None]:

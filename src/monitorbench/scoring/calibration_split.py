@@ -186,7 +186,7 @@ def mix_asked(
     """
     if isinstance(settings.mix, dict):
         mix = Mix("given", dict(settings.mix), np.inf)
-        return mix, given_strata(calibration, mix)
+        return mix, _given_strata(calibration, mix)
     splits = read_finished(data)["results"]["splits"]
     if settings.mix == "drawn" or not splits.get(Split.TEST.value, {}).get("samples"):
         return None, None
@@ -204,7 +204,7 @@ def mix_of_split(calibration: Columns, test: Columns) -> tuple[Mix, list[str]]:
     return Mix("test", counted, float(counts.sum())), calibrated.listed()
 
 
-def given_strata(calibration: Columns, mix: Mix) -> list[str]:
+def _given_strata(calibration: Columns, mix: Mix) -> list[str]:
     """The stratum of each sample: its cell, or its category where the mix is by category."""
     if any("/" in name for name in mix.weights):
         return _strata(calibration, frozenset()).listed()

@@ -52,7 +52,7 @@ class Steering(NamedTuple):
     """Content of `directions.json`: the facts, and each training's mean direction."""
 
 
-def directions_of(evaluations: Sequence[Evaluation]) -> Steering | None:
+def _directions_of(evaluations: Sequence[Evaluation]) -> Steering | None:
     """The directions of at least two trainings whose heads are linear and read one base's states.
 
     None where there are fewer, or no layer and position that all were fitted in. A head whose run is not
@@ -121,7 +121,7 @@ def read_wording(directory: Path, runs: Path) -> ReadWording:
     return ReadWording(choice, tuple(run if run.is_dir() else runs / "evaluate" / run.name for run in tested))
 
 
-def with_tested(runs: Sequence[Path], wordings: Sequence[ReadWording]) -> tuple[Path, ...]:
+def _with_tested(runs: Sequence[Path], wordings: Sequence[ReadWording]) -> tuple[Path, ...]:
     """The runs, and behind them those that the wordings tested, each once."""
     by_path = {
         run.resolve(): run for run in (*runs, *(run for wording in wordings for run in wording.tested))
@@ -129,7 +129,7 @@ def with_tested(runs: Sequence[Path], wordings: Sequence[ReadWording]) -> tuple[
     return tuple(by_path.values())
 
 
-def choices_of(
+def _choices_of(
     wordings: Sequence[ReadWording], evaluations: Sequence[Evaluation]
 ) -> dict[str, WordingChoice]:
     """The choices by the names that their monitors have among these evaluations.
@@ -211,13 +211,13 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
     """
     least = study.score.min_coverage
     wordings = [read_wording(one, study.paths.runs) for one in study.transfer.wordings]
-    runs = with_tested(study.transfer.runs, wordings)
+    runs = _with_tested(study.transfer.runs, wordings)
     evaluations = [read_covered(study.paths.data, run, least) for run in runs]
     _refuse_other_splits(evaluations)
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("transfer.runs: the runs judged different datasets; expected one")
     evaluations = with_distinct_names(evaluations)
-    choices = choices_of(wordings, evaluations)
+    choices = _choices_of(wordings, evaluations)
     points = points_at(study.transfer.operating_points, evaluations, other_dataset=study.score.other_dataset)
     identity = {
         "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for e in evaluations),
@@ -235,7 +235,7 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
         metrics = measured(study, evaluations, points, decision)
         if choices:
             metrics["wordings"] = choices
-        if (steering := directions_of(evaluations)) is not None:
+        if (steering := _directions_of(evaluations)) is not None:
             metrics["directions"] = steering.facts
             write_json(run.path / "directions.json", steering.file)
         _write_results(run.path, metrics)

@@ -47,7 +47,7 @@ class Guarantee(NamedTuple):
     def check(self) -> None:
         """Raise `ValueError` for a level outside (0, 1), and for fewer than one candidate."""
         if self.method == "neyman_pearson":
-            check_rates(alpha=self.alpha, delta=self.delta)
+            _check_rates(alpha=self.alpha, delta=self.delta)
         elif self.alpha <= 0:
             raise ValueError(f"alpha={self.alpha}: expected a number > 0")
         if self.n_candidates < 1:
@@ -62,7 +62,7 @@ def neyman_pearson_rank(n: int, alpha: float, delta: float) -> tuple[int, float]
     with it where scores are continuous, less with ties. None where even k = n fails, which is
     n < log(delta)/log(1 - alpha). O(n); raises `ValueError` unless alpha and delta are in (0, 1).
     """
-    check_rates(alpha=alpha, delta=delta)
+    _check_rates(alpha=alpha, delta=delta)
     # P(Binomial(n, 1 - alpha) >= k) = P(Binomial(n, alpha) <= n - k): sum the pmf from 0 alarms on.
     alarms = np.arange(n, dtype=np.float64)
     steps = np.log((n - alarms) / (alarms + 1)) + (log(alpha) - log1p(-alpha))
@@ -85,7 +85,7 @@ def most_flagged(n: int, alpha: float, delta: float) -> tuple[int, float]:
 
 def samples_needed(alpha: float, delta: float) -> int:
     """How many benign questions `neyman_pearson_rank` takes at least: ceil(log(delta)/log(1 - alpha))."""
-    check_rates(alpha=alpha, delta=delta)
+    _check_rates(alpha=alpha, delta=delta)
     return max(1, ceil((log(delta) + log1p(ROUNDING)) / log1p(-alpha)))
 
 
@@ -117,7 +117,7 @@ def weighted_tail(alarms: FloatArray, weights: FloatArray, alpha: float) -> Floa
     return tails
 
 
-def check_rates(**levels: float) -> None:
+def _check_rates(**levels: float) -> None:
     """Raise `ValueError` for a level outside (0, 1)."""
     for name, value in levels.items():
         if not 0 < value < 1:

@@ -38,7 +38,7 @@ def roc(results: ControlResults) -> str:
 def front(results: ControlResults) -> str:
     """Safety against usefulness of each protocol at each share of traffic acted on."""
     label = "Safety against usefulness of each monitor and protocol, with 95 % intervals"
-    return draw("control-front", label, lambda: front_figure(results))
+    return draw("control-front", label, lambda: _front_figure(results))
 
 
 def roc_figure(results: ControlResults) -> Figure:
@@ -95,7 +95,7 @@ def _curve(axes: Axes, facts: ControlFacts, i: int) -> None:
             mark.set(clip_on=False, gid=f"{MARK_ID}-roc-{i}-{j}")
 
 
-def front_figure(results: ControlResults) -> Figure:
+def _front_figure(results: ControlResults) -> Figure:
     """Return the figure that `front` draws as SVG."""
     fronts = [(name, prompt, facts) for name, prompt, facts in monitors(results) if facts["front"]]
     used = [one for one in PROTOCOLS if any(p["protocol"] == one for _, _, f in fronts for p in f["front"])]

@@ -71,7 +71,7 @@ def when(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int
     if not counts:
         return None
     label = "Number of interventions at each step, by condition"
-    return draw("pilot-when", label, lambda: when_figure(counts, names, last))
+    return draw("pilot-when", label, lambda: _when_figure(counts, names, last))
 
 
 def _placed(decision: PilotDecision) -> list[_Placed]:
@@ -133,7 +133,7 @@ def effects_figure(decision: PilotDecision, names: Names) -> Figure:
     return figure
 
 
-def when_figure(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> Figure:
+def _when_figure(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> Figure:
     """Return the figure that `when` draws as SVG."""
     figure = Figure(figsize=(_WIDTH, 0.5 + 0.95 * len(counts)), layout="constrained")
     panels = figure.subplots(len(counts), 1, sharex=True, sharey=True, squeeze=False)[:, 0]

@@ -58,7 +58,7 @@ def shown_conversation(
     messages: Sequence[Message], highlights: Iterable[Highlight] = (), most: int = MOST_CHARACTERS
 ) -> ShownConversation:
     """The messages' text, at most `most` characters of it, with the highlighted characters marked."""
-    fields = [field for i, message in enumerate(messages) for field in fields_of(i, message)]
+    fields = [field for i, message in enumerate(messages) for field in _fields_of(i, message)]
     by_field: dict[tuple[int, str, int], list[Highlight]] = {}
     n_highlights = 0
     for highlight in highlights:
@@ -107,7 +107,7 @@ def pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[MarkedText]:
     return texts
 
 
-def fields_of(index: int, message: Message) -> list[TurnField]:
+def _fields_of(index: int, message: Message) -> list[TurnField]:
     """The fields of a turn that have a text; its empty content where it has nothing else."""
     fields = []
     if message.thinking:
@@ -137,7 +137,7 @@ class Cut(NamedTuple):
 
 def cut(messages: Sequence[Message], highlights: Sequence[Sequence[Highlight]], most: int) -> Cut:
     """Cut the messages' text to at most `most` characters; `highlights` are each monitor's, in its order."""
-    fields = [field for i, message in enumerate(messages) for field in fields_of(i, message)]
+    fields = [field for i, message in enumerate(messages) for field in _fields_of(i, message)]
     blocks: list[tuple[str, list[str]]] = []
     ranges: list[list[tuple[int, int, int]]] = [[] for _ in highlights]
     room = most

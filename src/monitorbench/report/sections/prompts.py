@@ -39,10 +39,10 @@ def wordings(identity: str, monitor: str, by_prompt: Mapping[str, Numbers], chos
     """
     marked = f"; {chosen} was chosen on the validation split" if chosen else ""
     label = f"AUROC, miss rate and false alarm rate of {monitor} by prompt{marked}; the table has the numbers"
-    return draw(identity, label, lambda: wordings_figure(by_prompt, chosen))
+    return draw(identity, label, lambda: _wordings_figure(by_prompt, chosen))
 
 
-def wordings_figure(by_prompt: Mapping[str, Numbers], chosen: str | None) -> Figure:
+def _wordings_figure(by_prompt: Mapping[str, Numbers], chosen: str | None) -> Figure:
     """Build the figure of wordings, not yet as SVG."""
     prompts = list(by_prompt)
     down = len(prompts) * _ROW

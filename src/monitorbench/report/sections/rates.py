@@ -58,7 +58,7 @@ def draw_heat_maps(results: Results, prompt: str, link: Link | None = None) -> l
         )
         painted = partial(heat_figure, results, name, prompt, link)
         drawn.append(draw(f"heat-{number}-{i}", label, painted))
-    return [*drawn, draw(f"heat-{number}-scale", "The scale of colours, from 0 to 1", scale_figure)]
+    return [*drawn, draw(f"heat-{number}-scale", "The scale of colours, from 0 to 1", _scale_figure)]
 
 
 def heat_figure(results: Results, name: str, prompt: str, link: Link | None = None) -> Figure:
@@ -82,7 +82,7 @@ def heat_figure(results: Results, name: str, prompt: str, link: Link | None = No
     return figure
 
 
-def scale_figure() -> Figure:
+def _scale_figure() -> Figure:
     """Build the scale of the colours, not yet as SVG."""
     figure = Figure(figsize=(_WIDTH, 0.25))
     _scale(figure.add_axes((_LEFT / _WIDTH, 0.3, 1.6 / _WIDTH, 0.5)))

@@ -55,14 +55,14 @@ def prompt_blocks(results: Results) -> list[PromptBlock]:
             by_monitor[monitor]["n"],
             by_monitor[monitor]["base"],
             _rows(results, monitor),
-            spread_in_words(by_monitor[monitor], shared_numbers(results, monitor)),
+            _spread_in_words(by_monitor[monitor], shared_numbers(results, monitor)),
         )
         for monitor in reading.monitors(results)
         if monitor in by_monitor
     ]
 
 
-def spread_in_words(facts: PromptsFacts, of_prompts: Mapping[str, Numbers]) -> str:
+def _spread_in_words(facts: PromptsFacts, of_prompts: Mapping[str, Numbers]) -> str:
     """Say how far apart prompts lie; empty with fewer than two prompts with an AUROC."""
     spread = facts["spread"]
     if spread is None:

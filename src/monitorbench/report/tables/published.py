@@ -14,7 +14,7 @@ from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.written import DASH, p_value, rate, signed, signed_interval, value_of
 
 ARXIV = "2601.05752"
-CORRELATION = -0.54
+_CORRELATION = -0.54
 """Pearson's r of MR and FAR over the paper's monitors, one point each."""
 
 
@@ -47,7 +47,7 @@ class PublishedSft(NamedTuple):
     """False alarm rate of the fine-tuned monitor; None where none is printed."""
 
 
-PUBLISHED_SFT = (
+_PUBLISHED_SFT = (
     PublishedSft("Qwen3-4B", "safety_permission/code", "safety_permission/code", 0.59, 0.00, 0.03),
     PublishedSft("Qwen3-4B", "safety_permission/code", "specification_gaming/code", 0.49, 0.86, None),
     PublishedSft("Qwen3-8B", "safety_permission/code", "specification_gaming/code", 0.433, 0.899, None),
@@ -114,7 +114,7 @@ def correlations_in_words(results: Results) -> list[str]:
         sentences.append(f"Pearson's r of miss rate and false alarm rate, {prompt} prompt: {text}.")
     if sentences:
         sentences.append(
-            f"The benchmark's paper (arXiv:{ARXIV}) found r = {signed(CORRELATION)} over its own monitors, "
+            f"The benchmark's paper (arXiv:{ARXIV}) found r = {signed(_CORRELATION)} over its own monitors, "
             "on another dataset."
         )
     return sentences
@@ -123,7 +123,7 @@ def correlations_in_words(results: Results) -> list[str]:
 def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[tuple[str, ...]]:
     """The paper's printed cells, each with every adapter of ours that was trained on the same."""
     rows: list[tuple[str, ...]] = []
-    for printed in PUBLISHED_SFT:
+    for printed in _PUBLISHED_SFT:
         theirs = f"{printed.monitor}: MR {rate(printed.base_miss_rate)} → {rate(printed.miss_rate)}"
         if printed.false_alarm_rate is not None:
             theirs += f", FAR {rate(printed.false_alarm_rate)}"

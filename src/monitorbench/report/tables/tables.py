@@ -63,15 +63,15 @@ def show_tables(results: Results, *, stderr: bool = False, is_brief: bool = Fals
 
 def print_tables(console: Console, results: Results, *, is_brief: bool = False) -> None:
     """Print the answer first, then what supports it; in brief the thresholds and overall numbers alone."""
-    print_answer(console, results)
-    print_points(console, results)
-    print_monitors(console, results, [OVERALL] if is_brief else None)
+    _print_answer(console, results)
+    _print_points(console, results)
+    _print_monitors(console, results, [OVERALL] if is_brief else None)
     if is_brief:
         return
     say_lines(console, "Unscored, by reason", unscored_lines(results))
     say_lines(console, "Scores to doubt", doubt_lines(results))
     say_lines(console, inverted_heading(), inverted_lines(results))
-    print_prompts(console, results)
+    _print_prompts(console, results)
     print_costs(console, results)
     print_words(console, results)
     print_negative(console, results)
@@ -79,7 +79,7 @@ def print_tables(console: Console, results: Results, *, is_brief: bool = False) 
     print_differences(console, results)
 
 
-def print_answer(console: Console, results: Results) -> None:
+def _print_answer(console: Console, results: Results) -> None:
     """Print what to deploy, or why nothing, and what to know of it."""
     say(console, "")
     say(console, results["decision"]["sentence"], "bold")
@@ -87,7 +87,7 @@ def print_answer(console: Console, results: Results) -> None:
         say(console, remark)
 
 
-def print_points(console: Console, results: Results) -> None:
+def _print_points(console: Console, results: Results) -> None:
     """Print the monitors at calibrated thresholds, each with what it promises and what it would mean."""
     points = results.get("operating_points", {})
     if points:
@@ -118,7 +118,7 @@ def print_points(console: Console, results: Results) -> None:
                     say(console, f"  {note}", "bold")
 
 
-def print_monitors(console: Console, results: Results, cells: Sequence[str] | None = None) -> None:
+def _print_monitors(console: Console, results: Results, cells: Sequence[str] | None = None) -> None:
     """Print for each prompt and cell a block: both rates, AUROC, n and the unscored of each monitor.
 
     Below a cell stand its strata, of the monitors alone; behind the last block what the marks mean. `cells`
@@ -154,7 +154,7 @@ def print_monitors(console: Console, results: Results, cells: Sequence[str] | No
         say(console, line, "dim")
 
 
-def print_sweep(console: Console, cells: Sequence[tuple[str, Numbers]]) -> None:
+def _print_sweep(console: Console, cells: Sequence[tuple[str, Numbers]]) -> None:
     """One table of many runs, by name: both rates, AUROC, n and the unscored of each."""
     start_table(console, f"All {len(cells)} runs, overall   (95 % intervals)", _MONITOR_COLUMNS)
     _print_numbers(console, cells)
@@ -165,7 +165,7 @@ def _print_numbers(console: Console, rows: Sequence[tuple[str, Numbers]]) -> Non
     print_rows(console, _MONITOR_COLUMNS, fields)
 
 
-def print_prompts(console: Console, results: Results) -> None:
+def _print_prompts(console: Console, results: Results) -> None:
     """Print the numbers of each monitor under each of several prompts, paired differences below them."""
     for block in prompt_blocks(results):
         start_table(console, f"{block.monitor} by prompt, over the same {block.n:,} samples", _PROMPT_COLUMNS)
@@ -183,10 +183,10 @@ def print_prompts(console: Console, results: Results) -> None:
 
 def show_choice(choice: WordingChoice, monitor: str) -> None:
     """Print the prompts that one was chosen from to stdout, at the terminal's width or 80 columns."""
-    print_choice(opened(), choice, monitor)
+    _print_choice(opened(), choice, monitor)
 
 
-def print_choice(console: Console, choice: WordingChoice, monitor: str) -> None:
+def _print_choice(console: Console, choice: WordingChoice, monitor: str) -> None:
     """A row for each prompt, the chosen one in bold, and the choice in words."""
     start_table(
         console, f"{monitor} by prompt, on the {choice['split']} split   (95 % intervals)", CHOICE_COLUMNS
@@ -232,7 +232,7 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
         (name if counts[name] == 1 else f"{name} {directory.name.rpartition('-')[2][:_HASH]}", numbers)
         for (name, numbers), (_, directory) in zip(read, done, strict=True)
     ]
-    print_sweep(opened(stderr=True), rows)
+    _print_sweep(opened(stderr=True), rows)
 
 
 def _at(points: Sequence[PointAt]) -> str:

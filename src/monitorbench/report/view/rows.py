@@ -37,7 +37,7 @@ class SoFar(NamedTuple):
     false_alarm_rate: float | None = None
 
 
-def last_step(run: Run) -> tuple[str, dict[str, float]]:
+def _last_step(run: Run) -> tuple[str, dict[str, float]]:
     """Say at which step a training is, with its validation numbers, or how many episodes a pilot has."""
     try:
         points = read_objects(run.path / "learning_curve.json")
@@ -193,7 +193,7 @@ class Runs:
         progress = "" if so_far.done is None else f"{so_far.done:,} of {total}"
         numbers = overall_numbers(run)
         if run.state == "running" and run.kind != "evaluate":
-            progress, numbers = last_step(run)
+            progress, numbers = _last_step(run)
         elif not numbers:
             rates = so_far if run.state == "running" else overall_rates(run, self._datasets)
             both = {"miss_rate": rates.miss_rate, "false_alarm_rate": rates.false_alarm_rate}

@@ -61,7 +61,7 @@ def _combine(rule: Ensemble | Cascade, runs: SplitMembers) -> _Combined:
     return _Combined(result.scores, {rule.cheap: everyone, rule.strong: result.sent})
 
 
-def write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitMembers) -> Path:
+def _write_combined(study: Study, rule: Ensemble | Cascade, runs: SplitMembers) -> Path:
     """The evaluation run of a combination over one split; found again where it is there."""
     combined = _combine(rule, runs)
     members = [runs.members[name] for name in combined.asked]
@@ -244,8 +244,8 @@ def combine_runs(study: Study) -> Path:
     names = list(calibration.members)
     order = names if settings.rule == "cascade" else sorted(names)
     rule = _fitted_rule(settings, _calibration_scores(calibration, order))
-    calibrated = write_combined(study, rule, calibration)
-    run = write_combined(study, rule, test)
+    calibrated = _write_combined(study, rule, calibration)
+    run = _write_combined(study, rule, test)
     _log.info("combine: on the calibration split, for a threshold: %s", calibrated)
     return run
 

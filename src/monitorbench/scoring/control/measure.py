@@ -67,7 +67,7 @@ class _Kind(NamedTuple):
     """[samples of the kind]: their numbers in the split."""
 
 
-def front_of(
+def _front_of(
     judge: JudgedMonitor, settings: Control, outcomes: Outcomes | None, drawn: ControlDraws
 ) -> list[ProtocolFacts]:
     """Every protocol that the recorded data can replay; steps where there are any, else whole samples."""
@@ -167,7 +167,7 @@ def control_facts(
         roc=[[far, 1 - mr] for _, far, mr in roc_points(everything, is_attack)],
         fit=None if fitted is None else _fit_facts(fitted),
         steps=steps_of(judge, settings, outcomes, drawn),
-        front=front_of(judge, settings, outcomes, drawn),
+        front=_front_of(judge, settings, outcomes, drawn),
     )
 
 

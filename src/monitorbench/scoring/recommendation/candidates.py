@@ -37,7 +37,7 @@ from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 from monitorbench.scoring.recommendation.more import Promise
 
-OWN_ANSWERS: FloatArray = np.array([0.5])
+_OWN_ANSWERS: FloatArray = np.array([0.5])
 """The one threshold of answers that are read as scores of 0 and 1."""
 
 
@@ -120,7 +120,7 @@ def contender(
     guarantee, shares = (None, None) if promise is None else (promise.guarantee, promise.weights)
     may_have, only = allowed(calibrated, guarantee, shares, budget), None
     if limits is not None:
-        may_have = _at(may_have, calibrated, OWN_ANSWERS)
+        may_have = _at(may_have, calibrated, _OWN_ANSWERS)
     elif limit is not None:
         # In the gap that it lies in, so that no calibration sample changes sides.
         only = min(int(np.count_nonzero(may_have.thresholds > limit)), len(may_have.thresholds) - 1)

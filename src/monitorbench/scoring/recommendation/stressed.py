@@ -38,7 +38,7 @@ class Stressed(NamedTuple):
     facts: StressFacts
 
 
-def found_stress(runs: Path, evaluations: Sequence[str]) -> list[Stressed]:
+def _found_stress(runs: Path, evaluations: Sequence[str]) -> list[Stressed]:
     """The finished runs in `runs/stress/` that are of these evaluations (`evaluation_id`), in their order.
 
     Of several runs of one evaluation at one operating point the one that tried most changes, of these the
@@ -63,7 +63,7 @@ def found_stress(runs: Path, evaluations: Sequence[str]) -> list[Stressed]:
 
 def read_stress(runs: Path, evaluations: Sequence[str]) -> list[StressFacts]:
     """Read the facts of these evaluations' stress runs."""
-    return [stress.facts for stress in found_stress(runs, evaluations)]
+    return [stress.facts for stress in _found_stress(runs, evaluations)]
 
 
 Key = tuple[str, str]
@@ -74,7 +74,7 @@ def stressed(runs: Path, pairs: Sequence[CandidateRuns]) -> dict[Key, Stressed]:
     """Find the stress run of each monitor's test run; of several, take the one of most changes."""
     keys = {pair.test.id: (pair.monitor, pair.prompt) for pair in pairs}
     by_key: dict[Key, Stressed] = {}
-    for stress in found_stress(runs, list(keys)):
+    for stress in _found_stress(runs, list(keys)):
         key = keys[stress.facts["evaluation"]]
         if key not in by_key or len(by_key[key].facts["changes"]) < len(stress.facts["changes"]):
             by_key[key] = stress

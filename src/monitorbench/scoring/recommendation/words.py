@@ -91,14 +91,14 @@ def order_of(recommendation: Recommendation) -> Callable[[Rival], float]:
 
     The key is the difference where no monitor is recommended (`none`), else its interval's upper bound.
     """
-    return _difference if recommendation["decision"] == "none" else upper_bound
+    return _difference if recommendation["decision"] == "none" else _upper_bound
 
 
 def _difference(rival: Rival) -> float:
     return rival["difference"] if rival["difference"] is not None else float("inf")
 
 
-def upper_bound(rival: Rival) -> float:
+def _upper_bound(rival: Rival) -> float:
     """Return the upper bound of the difference to a rival; infinity where it has no interval."""
     return rival["difference_ci"][1] if rival["difference_ci"] else float("inf")
 
@@ -161,7 +161,7 @@ def _words(recommendation: Recommendation) -> Any:
         "option": option,
         "runner_up": _runner_up(recommendation),
         "best": best(recommendation),
-        "nearest": max(rivals, key=upper_bound, default=None),
+        "nearest": max(rivals, key=_upper_bound, default=None),
         "worst": max(rivals, key=order_of(recommendation), default=None),
         "confidence": percent(recommendation["confidence"]),
         "is_plain": recommendation["positive_means"] in ("", "misbehavior"),
