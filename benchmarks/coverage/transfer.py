@@ -8,11 +8,10 @@ from scipy.special import ndtr
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from benchmarks.coverage import Cell, Table, given
+from benchmarks.coverage import Cell, Table, given, holds, means
 from monitorbench.config.evaluation import Assumed
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.low_far_difference import paired_low_far_difference, paired_low_far_draws
-from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.replicates import estimate
 from monitorbench.metrics.sensitivity import auroc_variance, detectable_fall, equivalence_p
 from monitorbench.metrics.significance import holm
@@ -128,19 +127,16 @@ def _low_far_interval(rng: np.random.Generator, n: int) -> Table:
         flags = np.repeat([False, True], [200, n_bad])
         groups, shift = np.arange(len(flags)), np.sqrt(2) * norm.ppf(aurocs)
         missed = ndtr(norm.ppf(0.95) - shift)
-        held, width = np.zeros(2), 0.0
+        truth, figures = float(missed[1] - missed[0]), []
         for _ in range(n):
             common, own = rng.normal(size=len(flags)), rng.normal(size=(2, len(flags)))
             scores = np.sqrt(SHARED) * common + np.sqrt(1 - SHARED) * own + shift[:, None] * flags
             test = paired_low_far_difference(*scores, flags, groups, 0.05, resamples=300, seed=0)
             drawn = paired_low_far_draws(list(scores), flags, groups, 0.05, resamples=300, seed=0)
-            bounds = test.interval or Interval(np.nan, np.nan)
-            percentiles = np.percentile(drawn[:, 1] - drawn[:, 0], [2.5, 97.5])
-            for i, (low, high) in enumerate((bounds, percentiles)):
-                held[i] += low - 1e-9 <= missed[1] - missed[0] <= high + 1e-9
-            width += bounds.high - bounds.low
-        shares = (float(share) for share in held / n)
-        rows.append([n_bad, *aurocs, float(missed[1] - missed[0]), *shares, width / n])
+            percentiles = np.percentile(drawn[:, 1] - drawn[:, 0], [2.5, 97.5]).tolist()
+            low, high = given(test.interval)
+            figures.append([*holds([(low, high), percentiles], truth, 1e-9), high - low])
+        rows.append([n_bad, *aurocs, truth, *means(figures)])
     return Table(
         "The interval of a difference in MR at FAR 5 %",
         "misbehavior | AUROC | of the other | difference | held | percentiles of the draws | width",
