@@ -131,8 +131,9 @@ def _low_far_interval(rng: np.random.Generator, n: int) -> Table:
         for _ in range(n):
             common, own = rng.normal(size=len(flags)), rng.normal(size=(2, len(flags)))
             scores = np.sqrt(SHARED) * common + np.sqrt(1 - SHARED) * own + shift[:, None] * flags
-            test = paired_low_far_difference(*scores, flags, groups, 0.05, resamples=300, seed=0)
-            drawn = paired_low_far_draws(list(scores), flags, groups, 0.05, resamples=300, seed=0)
+            ours, theirs = scores
+            test = paired_low_far_difference(ours, theirs, flags, groups, 0.05, resamples=300, seed=0)
+            drawn = paired_low_far_draws([ours, theirs], flags, groups, 0.05, resamples=300, seed=0)
             percentiles = np.percentile(drawn[:, 1] - drawn[:, 0], [2.5, 97.5]).tolist()
             low, high = given(test.interval)
             figures.append([*holds([(low, high), percentiles], truth, 1e-9), high - low])
