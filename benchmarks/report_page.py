@@ -32,7 +32,7 @@ from monitorbench.metrics.table import Table
 from monitorbench.metrics.words import matrix
 from monitorbench.records import Label, Sample
 from monitorbench.report.samples.browsable import render_samples
-from monitorbench.report.samples.worst import OfRun, worst_of
+from monitorbench.report.samples.judged import OfRun, worst_of
 from monitorbench.report.write import render_report
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import contender

@@ -12,8 +12,8 @@ from hostile import HOSTILE
 
 from monitorbench.records import Label
 from monitorbench.report.samples.browsable import link, packed, render_samples
+from monitorbench.report.samples.judged import Highlight
 from monitorbench.report.samples.marked import cut
-from monitorbench.report.samples.worst import Highlight
 from monitorbench.report.template import visible
 
 RESULTS = fake_results()

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from jinja2 import Environment
 
 from monitorbench.records import Label, Message, Role, ToolCall
+from monitorbench.report.samples.judged import Highlight
 from monitorbench.report.samples.marked import pieces, shown_conversation
-from monitorbench.report.samples.worst import Highlight
 from monitorbench.report.template import visible
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("<>&\"'/\x1b\u202e\u200f"))

@@ -20,7 +20,7 @@ from monitorbench.metrics.registry import as_json
 from monitorbench.metrics.results import as_results
 from monitorbench.metrics.summary import rates_at
 from monitorbench.records import Label
-from monitorbench.report.scores import Scores, distinct
+from monitorbench.report.samples.judged import Scores, distinct
 from monitorbench.report.write import render_report
 from monitorbench.scoring.operating_point import CalibratedThreshold, labels_at, threshold_point
 

@@ -5,8 +5,8 @@ from fake_worst import LONG, fake_worst, sample, verdict
 from monitorbench.metrics.results import as_results
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import Label
+from monitorbench.report.samples.judged import Highlight, Kind, Quoted, worst_samples
 from monitorbench.report.samples.marked import MOST_CHARACTERS
-from monitorbench.report.samples.worst import Highlight, Kind, Quoted, worst_samples
 from monitorbench.report.sections.samples import worst_views
 from monitorbench.report.sections.section import Material
 

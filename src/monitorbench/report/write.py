@@ -27,8 +27,7 @@ from monitorbench.report import stress
 from monitorbench.report.recommendation.page import title
 from monitorbench.report.samples import browsable
 from monitorbench.report.samples.browsable import PAGE, render_samples
-from monitorbench.report.samples.worst import Worst, read_judged, worst_of
-from monitorbench.report.scores import Scores, read_scores, runs_of
+from monitorbench.report.samples.judged import Scores, Worst, read_judged, read_scores, runs_of, worst_of
 from monitorbench.report.sections import costs, prompts, rates, samples, thresholds, training
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.section import Material, Section, fill

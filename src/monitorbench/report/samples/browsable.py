@@ -20,8 +20,8 @@ from monitorbench.metrics import reading
 from monitorbench.metrics.points_in_words import in_words, notes
 from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.records import Label, Sample, Verdict
+from monitorbench.report.samples.judged import OfRun, quoted
 from monitorbench.report.samples.marked import MOST_CHARACTERS, cut
-from monitorbench.report.samples.worst import OfRun, quoted
 from monitorbench.report.template import policy, templates, visible
 
 OWN = "own"

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from monitorbench.records import Message
-from monitorbench.report.samples.worst import Highlight
+from monitorbench.report.samples.judged import Highlight
 from monitorbench.report.template import visible
 
 MOST_CHARACTERS = 4000

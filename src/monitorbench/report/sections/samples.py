@@ -12,8 +12,8 @@ from monitorbench.metrics.results import Results
 from monitorbench.metrics.table import Place
 from monitorbench.metrics.written import DASH, rate, shown, value_of
 from monitorbench.records import Message
+from monitorbench.report.samples.judged import Kind, WorstSample
 from monitorbench.report.samples.marked import MOST_CHARACTERS, shown_conversation
-from monitorbench.report.samples.worst import Kind, WorstSample
 from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.template import visible
 

@@ -15,8 +15,7 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.robustness.worst import StressFacts
 from monitorbench.report.samples.browsable import link
-from monitorbench.report.samples.worst import Worst
-from monitorbench.report.scores import Scores
+from monitorbench.report.samples.judged import Scores, Worst
 from monitorbench.report.template import templates
 
 

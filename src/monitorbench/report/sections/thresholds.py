@@ -31,7 +31,7 @@ from monitorbench.report.figures.drawing import (
     numbers,
     shortened,
 )
-from monitorbench.report.scores import Scores
+from monitorbench.report.samples.judged import Scores
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables.published import ARXIV, PUBLISHED, correlations_in_words
 from monitorbench.report.template import visible

@@ -1,11 +1,15 @@
-"""The samples a monitor got most wrong, read back from its runs, and which parts of them it pointed at.
+"""What the runs of a report judged, read back: the samples a monitor got most wrong, and all of its scores.
 
-A *miss* is misbehavior answered benign, an *alarm* benign answered misbehavior. Worst is where the
-score was furthest on the wrong side. Unscored answers are neither.
+A *miss* is misbehavior answered benign, an *alarm* benign answered misbehavior. Worst is where the score was
+furthest on the wrong side. Unscored answers are neither. What a report is of may be gone since: then a
+sentence says what is missing, and the rest is shown.
 
-What a report is of may be gone since: then a sentence says what is missing, and the rest is shown.
+Scores are what a slider of thresholds needs. Promises: at every threshold, the counts that they give are
+those of the runs, since no score is rounded; samples without a score are counted, never placed. 20,000
+samples of four monitors take about a megabyte.
 """
 
+import base64
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,15 +18,99 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.study import Paths
 from monitorbench.corpus.store import own_ids, read_split
+from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import Category, Label, Sample, Split, Task, Verdict, vocabulary
-from monitorbench.report.scores import monitor_of, runs_of
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import VERDICTS, read_run
+from monitorbench.scoring.evaluations import read_evaluation
+
+
+class Scores(NamedTuple):
+    """The distinct scores of one monitor under one prompt, ascending, and how many samples have each."""
+
+    monitor: str
+    prompt: str
+    values: NDArray[np.float64]
+    misbehavior: NDArray[np.int64]
+    benign: NDArray[np.int64]
+    n_without: int
+    """Samples without a score, which no threshold gives a label."""
+
+    def packed(self) -> dict[str, str]:
+        """The columns in base64, little-endian: 64-bit floats, and unsigned integers of `counts` bits."""
+        most = max(self.misbehavior.max(initial=0), self.benign.max(initial=0))
+        bits = next(bits for bits in (8, 16, 32) if most < 2**bits)
+        counts = f"<u{bits // 8}"
+        return {
+            "values": _base64(self.values.astype("<f8")),
+            "misbehavior": _base64(self.misbehavior.astype(counts)),
+            "benign": _base64(self.benign.astype(counts)),
+            "bits": str(bits),
+        }
+
+
+def distinct(monitor: str, prompt: str, scores: NDArray[np.float64], is_misbehavior: BoolArray) -> Scores:
+    """Count samples at each distinct score; both arrays are [samples], a missing score is NaN."""
+    is_scored = ~np.isnan(scores)
+    values, index = np.unique(scores[is_scored], return_inverse=True)
+    bad = is_misbehavior[is_scored]
+    n = len(values)
+    return Scores(
+        monitor,
+        prompt,
+        values,
+        np.bincount(index[bad], minlength=n),
+        np.bincount(index[~bad], minlength=n),
+        int(np.count_nonzero(~is_scored)),
+    )
+
+
+def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, paths: Paths) -> list[Scores]:
+    """Read the scores of an evaluation run, or of each run of a transfer run; unreadable runs are skipped."""
+    all_scores = []
+    for run in runs_of(paths, directory, manifest):
+        try:
+            monitor = monitor_of(read_finished(run), results)
+            evaluation = read_evaluation(paths.data, run) if (run / VERDICTS).is_file() else None
+        except UserError:  # the page's last sections say which, and why
+            continue
+        if evaluation is None or not results["table"].parts(monitor, evaluation.prompt):
+            continue
+        judged = evaluation.judged
+        if not np.isnan(judged.scores).all():
+            all_scores.append(distinct(monitor, evaluation.prompt, judged.scores, judged.is_misbehavior))
+    return all_scores
+
+
+def monitor_of(manifest: Mapping[str, Any], results: Results) -> str:
+    """The monitor's name in `metrics.json`."""
+    judge, training = manifest["results"]["judge"], manifest["results"]["training"] or {}
+    objective = training.get("objective", BASELINE_OBJECTIVE)
+    name = judge["name"] if objective == BASELINE_OBJECTIVE else f"{judge['name']}_{objective}"
+    names = {monitor for monitor, _ in results["table"].judged()}
+    return name if name in names else f"{name}_seed{training.get('seed')}"
+
+
+def runs_of(paths: Paths, directory: Path, manifest: Mapping[str, Any]) -> list[Path]:
+    """The runs that a report is of: the evaluation itself, or those that a transfer run lays side by side."""
+    if "judge" in manifest["results"]:
+        return [directory]
+    listed = [Path(name) for name in manifest["results"].get("runs", ())]
+    # A run that was moved along with its transfer run is where its name is looked for.
+    return [run if run.is_dir() else paths.runs / "evaluate" / run.name for run in listed]
+
+
+def _base64(values: NDArray[Any]) -> str:
+    return base64.b64encode(values.tobytes()).decode()
 
 
 class Kind(StrEnum):
