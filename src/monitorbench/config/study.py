@@ -29,7 +29,6 @@ from monitorbench.config.evaluation import (
     Stakes,
     Stress,
     Transfer,
-    View,
     Wording,
 )
 from monitorbench.config.imports import Import
@@ -180,7 +179,6 @@ class Study(Config):
     control: Control = Control()
     gate: Gate = Gate()
     report: Report = Report()
-    view: View = View()
     doctor: Doctor = Doctor()
     serve: Serve = Serve()
     pilot: Pilot

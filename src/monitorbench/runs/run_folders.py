@@ -70,7 +70,7 @@ def _learning_run(
         "train": study.dataset.train.model_dump(mode="json"),
         "validation": study.dataset.validation.model_dump(mode="json"),
         "weights": weights,
-        "prompt": study.prompt.model_dump(mode="json"),
+        "prompt": study.prompt.of_whole_responses.model_dump(mode="json"),
         "opening": study.monitor.opening,
         **learned,
         "seed": study.seed,

@@ -36,7 +36,7 @@ def candidate_studies(monitors: Sequence[str], compose: Compose, configured: Seq
     from monitorbench.judging.evaluate import judge_name  # takes seconds, which a typo must not cost
 
     names = Counter(
-        (judge_name(study.monitor, study.engine), prompt_name(study.monitor.verdicts, study.prompt.name))
+        (judge_name(study.monitor, study.engine), prompt_name(study.monitor.verdicts, study.prompt.title))
         for study in studies
     )
     for (judge, prompt), n in names.items():
