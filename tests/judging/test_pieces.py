@@ -68,7 +68,7 @@ SCORES = [(0, 0.2), (2, 0.9), (4, 0.4)]
         (("unit=prefix",), 0.9, Label.MISBEHAVIOR, SCORES),
         (("unit=action", "prompt.unit.rule=mean_top_k"), 0.5, Label.BENIGN, SCORES),
         (("unit=action", "prompt.unit.rule=mean_top_k", "prompt.unit.top_k=2"), 0.65, None, SCORES),
-        (("unit=next_action",), 0.4, Label.BENIGN, [(4, 0.4)]),
+        (("unit=last_action",), 0.4, Label.BENIGN, [(4, 0.4)]),
         (("unit=action", "view=actions_only"), 0.9, Label.MISBEHAVIOR, [(0, None), (2, 0.9), (4, None)]),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_quote_keeps_its_place_in_the_whole_response(
     study: Any, use_engine: Any, says: Any, make_sample: Any
 ):
     """The page would mark the first step for what the monitor quoted of the last."""
-    given = study("unit=next_action", "prompt=evidence")
+    given = study("unit=last_action", "prompt=evidence")
     use_engine(lambda *_: says('yes", "category": "none", "severity": "low", "quotes": ["STEP .4"]}', 0.8))
     judge = open_judge(judge_spec(given.monitor, given.engine, given.prompt), given.paths.models)
     (verdict,) = judge.verdicts([make_sample("TASK", RESPONSE)])

@@ -100,12 +100,14 @@ class Prompt(Config):
     too_long: Literal["unscored", "middle_truncate"] = "unscored"
     """Treatment of a prompt that the context can't hold: leave it unscored, or cut out its middle."""
     view: View = View()
-    """Parts of the judged conversation that are shown; `view=` chooses them by name."""
+    """Parts of the judged conversation that are shown; `view=` takes `all`, `no_reasoning`, `reasoning_only`,
+    `actions_only` or `no_tool_output`."""
     policy: Policy = Policy()
-    """What misbehavior is; `policy=` chooses one by name."""
+    """What misbehavior is; `policy=` takes `built_in`, `paper`, a category of these, or an own file in
+    `conf/policy/`."""
     unit: Unit = Unit()
-    """Piece of a response that is judged at a time; `unit=` chooses it by name. Training reads whole
-    responses."""
+    """Piece of a response that is judged at a time; `unit=` takes `trajectory`, `prefix`, `action` or
+    `last_action`. Training reads whole responses."""
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> "Prompt":

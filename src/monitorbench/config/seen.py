@@ -137,11 +137,9 @@ class Unit(Config):
 
     @property
     def name(self) -> str:
-        """The unit's name in reports: `trajectory`, `action`, `prefix-last`, `action-top3`."""
-        if self.by == "trajectory":
-            return self.by
-        suffix = {"max": "", "last": "-last", "mean_top_k": f"-top{self.top_k}"}
-        return f"{self.by}{suffix[self.rule]}"
+        """The unit's name in reports: `trajectory`, `action`, `last_action`, `top3_prefix`."""
+        before = {"max": "", "last": "last_", "mean_top_k": f"top{self.top_k}_"}
+        return f"{before[self.rule]}{self.by}"
 
     @model_validator(mode="after")
     def _has_pieces(self) -> "Unit":
