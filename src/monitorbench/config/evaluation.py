@@ -40,6 +40,22 @@ class Wording(Config):
         return value
 
 
+class Views(Config):
+    """Settings of `views.py`, which asks one monitor in several ways: each unit with each policy and view."""
+
+    views: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "all",
+        "no_reasoning",
+        "actions_only",
+        "no_tool_output",
+    )
+    """Views to compare, by their names in `conf/view/`; the others are compared with the first."""
+    units: Annotated[tuple[str, ...], Field(min_length=1)] = ("trajectory",)
+    """Units to compare, by their names in `conf/unit/`."""
+    policies: Annotated[tuple[str, ...], Field(min_length=1)] = ("built_in",)
+    """Policies to compare, by their names in `conf/policy/`."""
+
+
 class Scoring(Config):
     """How runs become numbers in `score.py`, `calibrate.py`, `transfer.py` and every stage after them: the
     conditions on the runs, and the bootstrap behind intervals."""

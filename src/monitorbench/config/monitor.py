@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config, FileName
-from monitorbench.config.seen import Policy, Unit, View
+from monitorbench.config.seen import JudgedUnit, Policy, View
 
 Price = Annotated[float, Field(ge=0)]
 
@@ -105,7 +105,7 @@ class Prompt(Config):
     policy: Policy = Policy()
     """What misbehavior is; `policy=` takes `built_in`, `paper`, a category of these, or an own file in
     `conf/policy/`."""
-    unit: Unit = Unit()
+    unit: JudgedUnit = JudgedUnit()
     """Piece of a response that is judged at a time; `unit=` takes `trajectory`, `prefix`, `action` or
     `last_action`. Training reads whole responses."""
 
@@ -155,13 +155,13 @@ class Prompt(Config):
     @property
     def of_whole_responses(self) -> "Prompt":
         """The prompt for whole responses, as training and heads read it, whatever the unit that is judged."""
-        return self.model_copy(update={"unit": Unit()})
+        return self.model_copy(update={"unit": JudgedUnit()})
 
     @property
     def title(self) -> str:
         """The prompt's name in reports, with its view, policy and unit where they aren't the default."""
         parts = [self.view.name, self.policy.name, self.unit.name]
-        own = [part for part in parts if part not in (View().name, Policy().name, Unit().name)]
+        own = [part for part in parts if part not in (View().name, Policy().name, JudgedUnit().name)]
         return "+".join([self.name, *own])
 
     @property

@@ -123,7 +123,7 @@ class Policy(Config):
         return self.definitions[len(self.definitions) // 2].category if self.text is None else self.name
 
 
-class Unit(Config):
+class JudgedUnit(Config):
     """The piece of a response that is judged at a time, and how the scores of several become one."""
 
     by: Literal["trajectory", "prefix", "action"] = "trajectory"
@@ -142,7 +142,7 @@ class Unit(Config):
         return f"{before[self.rule]}{self.by}"
 
     @model_validator(mode="after")
-    def _has_pieces(self) -> "Unit":
+    def _has_pieces(self) -> "JudgedUnit":
         if self.by == "trajectory" and self.rule != "max":
             raise ValueError(
                 f"rule={self.rule}: by=trajectory is one piece; expected rule=max, or another unit"

@@ -29,6 +29,7 @@ from monitorbench.config.evaluation import (
     Stakes,
     Stress,
     Transfer,
+    Views,
     Wording,
 )
 from monitorbench.config.imports import Import
@@ -169,6 +170,7 @@ class Study(Config):
     stakes: Stakes = Stakes()
     evaluate: Evaluate = Evaluate()
     wording: Wording = Wording()
+    views: Views = Views()
     stress: Stress = Stress()
     calibrate: Calibrate = Calibrate()
     combine: Combine = Combine()

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 
-from monitorbench.config.seen import Unit
+from monitorbench.config.seen import JudgedUnit
 from monitorbench.judging.judge import Judge, Question, not_asked
 from monitorbench.records import (
     GroundedQuote,
@@ -22,7 +22,7 @@ from monitorbench.records import (
 )
 
 
-def pieces_of(sample: Sample, unit: Unit) -> list[tuple[int, Sample]]:
+def pieces_of(sample: Sample, unit: JudgedUnit) -> list[tuple[int, Sample]]:
     """The pieces of a sample that are judged, each with the number of its step's message in the response.
 
     A prefix of the last step has whatever follows that step. A response without any step is one piece.
@@ -42,7 +42,7 @@ def pieces_of(sample: Sample, unit: Unit) -> list[tuple[int, Sample]]:
 class PiecesJudge(Judge):
     """A judge of any kind, asked about the pieces of each sample."""
 
-    def __init__(self, judge: Judge, unit: Unit) -> None:
+    def __init__(self, judge: Judge, unit: JudgedUnit) -> None:
         super().__init__(judge.prompt, is_remote=judge.is_remote)
         self.closing.callback(judge.close)
         self._judge, self._unit = judge, unit
