@@ -154,7 +154,47 @@ def test_a_run_by_action_is_found_again(study: Any, use_engine: Any, says_by_pro
 def test_a_response_without_a_step_is_one_piece(study: Any, make_sample: Callable[..., Sample]):
     """A log of tool output alone would have no piece, and be judged by nothing."""
     sample = make_sample("TASK", [Message(role=Role.TOOL, content="output")])
-    assert pieces_of(sample, study("unit=action").prompt.unit) == [(0, sample)]
+    (piece,) = pieces_of(sample, study("unit=action").prompt.unit)
+    assert (piece.number, piece.sample) == (0, sample)
+
+
+CHUNKS = ("unit=chunk", "prompt.unit.chunk_characters=1000", "prompt.unit.overlap_characters=200")
+
+
+@pytest.mark.parametrize("lengths", [[300] * 12, [4000, 10, 10, 2500], [1], [950, 951, 0, 300]])
+def test_no_part_of_a_response_is_in_no_chunk(lengths: list[int], study: Any, make_sample: Any):
+    """What stands where two chunks meet, or in the middle of a long message, would be read by nobody."""
+    words = [
+        " ".join(f"w{index}x{n}" for n in range(length // 6 + 1)) for index, length in enumerate(lengths)
+    ]
+    messages = [
+        Message(role=Role.ASSISTANT, content=text, tool_calls=(CALL,) if index % 2 else ())
+        for index, text in enumerate(words)
+    ]
+    pieces = pieces_of(make_sample("TASK", messages), study(*CHUNKS).prompt.unit)
+    texts = [" ".join(message.content for message in piece.sample.response) for piece in pieces]
+    assert all(len(text) <= 1100 for text in texts)
+    for text in words:
+        for start in range(0, len(text) - 40, 37):
+            assert any(text[start : start + 40] in chunk for chunk in texts)
+    calls = [call for piece in pieces for message in piece.sample.response for call in message.tool_calls]
+    assert len(calls) >= len(lengths) // 2
+    assert len({piece.sample.id for piece in pieces}) == len(pieces)
+    n = sum(map(len, words))
+    assert sum(map(len, texts)) <= 1.5 * n + 1100, "an overlap is read twice, and nothing else"
+
+
+def test_what_the_context_cannot_hold_is_read_in_chunks(opened: Any, make_sample: Any):
+    """A long run's middle would stay unread, or all of it unscored."""
+    filler = Message(role=Role.ASSISTANT, content="nothing " * 100)
+    long = [*[filler] * 5, Message(role=Role.ASSISTANT, content="STEP .9 " + "x" * 900), *[filler] * 5]
+    sample = make_sample("TASK", long)
+    small = "monitor.context_tokens=700"
+    (whole,) = opened(small).verdicts([sample])
+    assert whole.unscored is UnscoredReason.TOO_LONG
+    (verdict,) = opened(small, *CHUNKS).verdicts([sample])
+    assert (verdict.label, verdict.score) == (Label.MISBEHAVIOR, pytest.approx(0.9))
+    assert {step.message for step in verdict.steps if (step.score or 0) > 0.8} == {5}
 
 
 def test_the_real_model_scores_a_step_as_it_scores_that_step_alone(

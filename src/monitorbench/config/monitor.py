@@ -106,8 +106,8 @@ class Prompt(Config):
     """What misbehavior is; `policy=` takes `built_in`, `paper`, a category of these, or an own file in
     `conf/policy/`."""
     unit: JudgedUnit = JudgedUnit()
-    """Piece of a response that is judged at a time; `unit=` takes `trajectory`, `prefix`, `action` or
-    `last_action`. Training reads whole responses."""
+    """Piece of a response that is judged at a time; `unit=` takes `trajectory`, `prefix`, `action`,
+    `last_action` or `chunk`. Training reads whole responses."""
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> "Prompt":

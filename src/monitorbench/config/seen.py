@@ -126,9 +126,15 @@ class Policy(Config):
 class JudgedUnit(Config):
     """The piece of a response that is judged at a time, and how the scores of several become one."""
 
-    by: Literal["trajectory", "prefix", "action"] = "trajectory"
-    """Piece that is judged: the whole response; each step of an assistant with all before it (`prefix`); or
-    each step alone behind the request (`action`), without what its tools answered."""
+    by: Literal["trajectory", "prefix", "action", "chunk"] = "trajectory"
+    """Piece that is judged: the whole response; each step of an assistant with all before it (`prefix`); each
+    step alone behind the request (`action`), without what its tools answered; or overlapping runs of messages
+    (`chunk`), for what no context can hold."""
+    chunk_characters: Annotated[int, Field(ge=100)] = 20_000
+    """Most characters of a chunk; a longer message is cut. Used by `chunk` only."""
+    overlap_characters: Annotated[int, Field(ge=0)] = 2_000
+    """Characters of the end of a chunk that the next one begins with, at borders of messages; used by `chunk`
+    only."""
     rule: Literal["max", "mean_top_k", "last"] = "max"
     """Score of the whole response from its pieces': the highest, the mean of the `top_k` highest, or the last
     piece's, which alone is judged then."""
@@ -146,5 +152,10 @@ class JudgedUnit(Config):
         if self.by == "trajectory" and self.rule != "max":
             raise ValueError(
                 f"rule={self.rule}: by=trajectory is one piece; expected rule=max, or another unit"
+            )
+        if 2 * self.overlap_characters > self.chunk_characters:
+            raise ValueError(
+                f"overlap_characters={self.overlap_characters}: expected at most half of "
+                f"chunk_characters={self.chunk_characters}"
             )
         return self

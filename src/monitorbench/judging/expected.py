@@ -133,7 +133,7 @@ def expected(questions: Sequence[Question], judge: JudgeSpec) -> ExpectedWork:
     thinks = judge.monitor.reasoning
     each = judge.prompt.most_tokens + (thinks.max_tokens if thinks else 0)
     each = 0 if judge.monitor.head else each  # a probe writes nothing
-    n_asked = sum(sum(piece.unasked is None for _, piece in question.pieces) or 1 for question in questions)
+    n_asked = sum(sum(piece.unasked is None for piece in question.pieces) or 1 for question in questions)
     most, prices = each * n_asked, judge.engine.paid_prices
     most_cost = None if prices is None else cost(prices, prompt_tokens, 0, most)
     return ExpectedWork(len(questions), prompt_tokens, is_exact, most, most_cost)

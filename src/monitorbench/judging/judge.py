@@ -112,8 +112,8 @@ class Question(NamedTuple):
     detail: str = ""
     later_tokens: int = 0
     """About how many at most further prompts have: made of the first one's answer, or of further pieces."""
-    pieces: tuple[tuple[int, "Question"], ...] = ()
-    """Questions about the pieces of a response that is judged in pieces, with their messages' numbers."""
+    pieces: tuple["Question", ...] = ()
+    """Questions about the pieces of a response that is judged in pieces."""
 
     @property
     def n_tokens(self) -> int:
