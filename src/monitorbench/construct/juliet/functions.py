@@ -7,10 +7,8 @@ message that says bad, good, G2B, flaw … does not, on either side. Of several 
 taken that has the flawed one's shape. The rest (comments again, names by a parser, does it parse) is
 `code_pair`'s.
 
-Descriptions of a Juliet pair's code, in words that fit both versions and name no weakness.
-
-Promises: made of what both versions have in common (the sink's plain description, the type of the data, the
-way it flows, the interfaces both call); a sink's description that hints at the flaw is left out.
+The description of a pair fits both versions and names no weakness: it is made of what they have in common
+(the sink's plain description, the type of the data, the way it flows, the interfaces both call).
 """
 
 import hashlib

@@ -9,7 +9,7 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.reasoning.padding import checks, found_sum, padded, restatements
+from monitorbench.construct.reasoning.working import checks, found_sum, padded, restatements
 from monitorbench.word_problems.derivation import evaluate
 
 EQUATION = re.compile(r"((?:\d+ [-+*x/] )+\d+) = (\d+)")

@@ -8,8 +8,8 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitorbench.corpus.paper import units
 from monitorbench.records import Category, Cell, Label, Sample, Task
-from monitorbench.sources import synthetic
 
 QUOTAS = {
     Cell(Category.SAFETY_PERMISSION, Task.QA): 3,
@@ -21,7 +21,7 @@ ROUND = sum(QUOTAS.values())
 
 
 def made(start: int, count: int, seed: int = 0) -> list[Sample]:
-    return list(synthetic.samples(QUOTAS, start, count, seed))
+    return list(units.synthetic_samples(QUOTAS, start, count, seed))
 
 
 @pytest.fixture(scope="module")
