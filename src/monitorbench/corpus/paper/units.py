@@ -228,4 +228,4 @@ def _source_identity(inputs: PaperInputs, declared: SourceDeclaration) -> dict[s
         # Known without the files: a machine that only reads a built dataset needs no mirror.
         digests = [file.sha256 for file in source.files]
         return {**identity, "licence": source.licence, "revision": source.revision, "files": digests}
-    return {**identity, "licence": source.licence, **fetch.identity(files_of(inputs, declared.name))}
+    return {**identity, "licence": source.licence, **files_of(inputs, declared.name).identity()}
