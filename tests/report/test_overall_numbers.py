@@ -17,7 +17,7 @@ from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.sections import rates as figures_heat
 from monitorbench.report.sections import thresholds as figures_scatter
 from monitorbench.report.tables.overall import COLUMNS, MORE_COLUMNS, more_rows, overall_rows
-from monitorbench.report.tables.published import PUBLISHED, correlations_in_words, tests_in_words
+from monitorbench.report.tables.published import PUBLISHED, correlations_in_words, rate_tests_in_words
 from monitorbench.report.write import render_report
 
 TREE = fake_tree()
@@ -210,7 +210,7 @@ def test_arrows_lead_from_direct_to_evidence() -> None:
 
 def test_significant_differences_are_said_with_their_numbers() -> None:
     """A claim without its p, n and the number of comparisons can't be checked."""
-    said = tests_in_words(RESULTS)
+    said = rate_tests_in_words(RESULTS)
     m = sum(test["p_holm"] is not None for test in RESULTS["tests"])
     told = [test for test in RESULTS["tests"] if test["p_holm"] is not None and test["p_holm"] < 0.05]
     assert len(said) == len(told) > 0
@@ -229,10 +229,10 @@ def test_no_significant_difference_is_one_sentence() -> None:
         test["p_holm"] = 0.4
     found["tests"][1]["p_holm"] = 0.0612
     found["tests"][2]["p_holm"] = None
-    (sentence,) = tests_in_words(found)
+    (sentence,) = rate_tests_in_words(found)
     assert f"None of the {len(found['tests']) - 1} comparisons" in sentence
     assert "p = .061" in sentence
-    assert tests_in_words(found | {"tests": []}) == []
+    assert rate_tests_in_words(found | {"tests": []}) == []
 
 
 @pytest.mark.parametrize(

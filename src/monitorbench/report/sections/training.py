@@ -22,7 +22,7 @@ def changes(material: Material) -> Markup:
         return NOTHING
     values = {
         "differences": _differences(material),
-        "tests": published.tests_in_words(results),
+        "tests": published.rate_tests_in_words(results),
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         "matrices": [(prompt, Markup(figures_matrix.transfer_matrix(results, prompt))) for prompt in prompts],
         "rate_matrices": [

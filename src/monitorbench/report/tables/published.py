@@ -66,7 +66,7 @@ _WHERE = {
 }
 
 
-def tests_in_words(results: Results) -> list[str]:
+def rate_tests_in_words(results: Results) -> list[str]:
     """A sentence for each test that is significant after Holm's correction, or one that none is."""
     tested = [(test, p) for test in results["tests"] if (p := test["p_holm"]) is not None]
     if not tested:
