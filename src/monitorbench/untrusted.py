@@ -1,15 +1,18 @@
-"""Files that other people wrote, opened by one rule: a limit on what a file unpacks to, and on each line.
+"""Files that other people wrote, opened by one rule: limits on bytes unpacked, on each line and on time.
 
-Promises: no reader is given more than `most_bytes` of a compressed file, or a line longer than
-`MAX_LINE_BYTES`; what is past the limit, or is broken, is one `UserError` that names the file.
+Promises: only a regular file is opened; no reader is given more than `most_bytes` of a compressed file, or a
+line longer than `MAX_LINE_BYTES`, or reads for longer than `most_seconds`; what is past a limit, or is broken,
+is one `UserError` that names the file.
 """
 
 import gzip
 import io
+import stat
+import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,12 +25,17 @@ MAX_LINE_BYTES = 64 * 2**20
 MAX_DOCUMENT_BYTES = 512 * 2**20
 """Largest JSON document that is read whole."""
 MAX_ROWS = 20_000_000
-"""Most rows of one file."""
+"""Most rows of one file, and most members of an archive."""
+MIN_SECONDS = 300.0
+"""Seconds in which any file has to be read; a large file has more."""
 COMPRESSED = (".gz", ".zst")
 _CELL_BYTES = 16
 """Bytes counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
 _FREE_BYTES = 256 * 2**20
 _MAX_RATIO = 100
+_BYTES_A_SECOND = 100_000
+"""Slowest reading that is waited for: readers here take from 5 MB a second."""
+T = TypeVar("T")
 
 
 class BrokenFile(UserError):
@@ -39,6 +47,30 @@ def most_bytes(packed: int) -> int:
     return max(_FREE_BYTES, _MAX_RATIO * packed)
 
 
+def most_seconds(size: int) -> float:
+    """Return how long `size` bytes may be read for."""
+    return max(MIN_SECONDS, size / _BYTES_A_SECOND)
+
+
+def in_time(file: Path, parts: Iterable[T]) -> Iterator[T]:
+    """The parts of a file as they are read; what is done between them doesn't count.
+
+    Raises `UserError` where reading them takes more than `most_seconds`.
+    """
+    most = left = most_seconds(file.stat().st_size)
+    source = iter(parts)
+    while True:
+        began = time.monotonic()
+        try:
+            part = next(source)
+        except StopIteration:
+            return
+        left -= time.monotonic() - began
+        if left < 0:
+            raise UserError(f"{file}: takes more than {most:,.0f} s to read; expected a part of it")
+        yield part
+
+
 def with_compressed(*suffixes: str) -> tuple[str, ...]:
     """Return the endings, and each with `.gz` and `.zst` behind it."""
     return tuple(f"{suffix}{packed}" for packed in ("", *COMPRESSED) for suffix in suffixes)
@@ -47,9 +79,12 @@ def with_compressed(*suffixes: str) -> tuple[str, ...]:
 def opened(file: Path) -> io.BufferedReader:
     """Open a file to read its bytes, unpacked where its ending is `.gz` or `.zst`.
 
-    Raises `UserError` where it can't be opened; reading does where it is broken or unpacks to too much.
+    Raises `UserError` where it can't be opened or is no regular file; reading does where it is broken or
+    unpacks to too much.
     """
     try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise UserError(f"{file}: no regular file; expected one, not a folder, pipe or device")
         match file.suffix.lower():
             case ".gz":
                 return io.BufferedReader(_Limited(file, gzip.open(file)), 2**20)
@@ -93,6 +128,12 @@ class _Limited(io.RawIOBase):
     def close(self) -> None:
         self._stream.close()
         super().close()
+
+
+def refuse_links_out(folder: Path, file: Path) -> None:
+    """Raise `UserError` where a file of a folder is a link to something outside it."""
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise UserError(f"{file}: a link out of {folder}; expected the file itself there, or its own name")
 
 
 def lines(file: Path) -> Iterator[tuple[int, bytes]]:
@@ -149,6 +190,7 @@ def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[
     A few bytes can stand for millions of equal values, so what they come to is counted before it is written
     out. Raises `UserError` where that is too much, and what pyarrow raises for what is no Parquet file.
     """
+    opened(file).close()
     schema = pq.read_schema(file)
     names = schema.names if names is None else names
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
@@ -161,7 +203,8 @@ def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[
         _refuse_unpacked(file, n_values * _CELL_BYTES)
         is_nested = any(pa.types.is_nested(schema.field(name).type) for name in names)
         unpacked = 0
-        for batch in parquet.iter_batches(256 if is_nested else 65_536, columns=list(names)):
+        batches = parquet.iter_batches(256 if is_nested else 65_536, columns=list(names))
+        for batch in in_time(file, batches):
             for column in batch.columns:
                 if pa.types.is_dictionary(column.type):
                     lengths = pc.binary_length(column.dictionary).take(column.indices)

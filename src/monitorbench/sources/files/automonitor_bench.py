@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from monitorbench.config.base import UserError
-from monitorbench.conversations.chats import chat_in, without_nulls
+from monitorbench.conversations.chats import chat_in
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.records import (
     Category,
@@ -27,6 +27,7 @@ from monitorbench.records import (
     content_id,
 )
 from monitorbench.sources.read import BadRow, SourceFiles
+from monitorbench.untrusted_rows import without_nulls
 
 VERSION = 2
 """Raised whenever the same files become other samples."""
