@@ -1,8 +1,8 @@
 """Files that other people wrote, opened by one rule: limits on bytes unpacked, on each line and on time.
 
 Promises: only a regular file is opened; no reader is given more than `most_bytes` of a compressed file, or a
-line longer than `MAX_LINE_BYTES`, or reads for longer than `most_seconds`; what is past a limit, or is broken,
-is one `UserError` that names the file.
+line longer than `MAX_LINE_BYTES`, or reads for longer than `most_seconds`. What is past a limit, or is
+broken, is one `UserError` that names the file.
 """
 
 import gzip
@@ -79,8 +79,8 @@ def with_compressed(*suffixes: str) -> tuple[str, ...]:
 def opened(file: Path) -> io.BufferedReader:
     """Open a file to read its bytes, unpacked where its ending is `.gz` or `.zst`.
 
-    Raises `UserError` where it can't be opened or is no regular file; reading does where it is broken or
-    unpacks to too much.
+    Raises `UserError` where it is not there, can't be opened or is no regular file; reading does where it is
+    broken or unpacks to too much.
     """
     try:
         if not stat.S_ISREG(file.stat().st_mode):
@@ -93,6 +93,8 @@ def opened(file: Path) -> io.BufferedReader:
                 return io.BufferedReader(_Limited(file, cast("io.BufferedIOBase", packed)), 2**20)
             case _:
                 return file.open("rb")
+    except FileNotFoundError as error:
+        raise UserError(f"{file}: no such file") from error
     except OSError as error:
         raise UserError(f"{file}: can't be read ({error.strerror or error})") from error
 

@@ -32,7 +32,6 @@ PARQUET = (".parquet", ".pq")
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 65_536
-csv.field_size_limit(MAX_LINE_BYTES)
 
 
 class Row(NamedTuple):
@@ -43,13 +42,16 @@ class Row(NamedTuple):
     fields: dict[str, Any]
 
 
-def rows(file: Path) -> Iterator[Row]:
-    """Each row of a file, read by its ending.
+def rows(file: Path, setting: str = "") -> Iterator[Row]:
+    """Each row of a file, read by its ending; `setting` names it in messages.
 
     Raises `UserError` for a file that can't be read, an unknown ending, no row at all, and a row that is
     none.
     """
     name = file.name.lower()
+    if setting and not file.exists():
+        raise UserError(f"{setting}={file}: no such file; expected one with a row a line")
+    opened(file).close()
     if name.endswith(DELIMITED):
         read = _csv_rows(file)
     elif name.endswith(JSON):
@@ -59,10 +61,11 @@ def rows(file: Path) -> Iterator[Row]:
     else:
         expected = ", ".join((*DELIMITED, *JSON, *PARQUET))
         raise UserError(f"{file}: no ending that says what it is; expected one of {expected}")
-    n = 0
-    for n, row in enumerate(in_time(file, read), 1):
+    is_empty = True
+    for row in in_time(file, read):
+        is_empty = False
         yield row
-    if not n:
+    if is_empty:
         raise UserError(f"{file}: no row in it; expected a row a line")
 
 
@@ -75,8 +78,7 @@ def header(file: Path) -> list[str]:
     Raises `UserError` for a file that is no CSV in UTF-8, has no such line, or has a name twice.
     """
     try:
-        reader = csv.reader(text_lines(file), delimiter=delimiter(file))
-        names = next((row for row in islice(reader, 100) if row), [])
+        _, names = next(numbered(file, strict=False), (1, []))
     except UnicodeDecodeError as error:
         raise UserError(f"{file}, line 1: {_no_text(file)}; expected CSV in UTF-8") from error
     except (OSError, EOFError, csv.Error) as error:
@@ -103,6 +105,7 @@ def numbered(file: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
     Empty lines are no rows. Raises `csv.Error` for a quote out of place where `strict`, and
     `UnicodeDecodeError` for what is no UTF-8.
     """
+    csv.field_size_limit(MAX_LINE_BYTES)  # of the process: others may have set it
     reader = csv.reader(text_lines(file), delimiter=delimiter(file), strict=strict)
     began = 1
     for values in reader:
