@@ -10,13 +10,9 @@ import io
 import stat
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
 
@@ -25,12 +21,12 @@ MAX_LINE_BYTES = 64 * 2**20
 MAX_DOCUMENT_BYTES = 512 * 2**20
 """Largest JSON document that is read whole."""
 MAX_ROWS = 20_000_000
-"""Most rows of one file, and most members of an archive."""
+"""Most rows of one file."""
+MAX_MEMBERS = 1_000_000
+"""Most members of an archive."""
 MIN_SECONDS = 300.0
 """Seconds in which any file has to be read; a large file has more."""
 COMPRESSED = (".gz", ".zst")
-_CELL_BYTES = 16
-"""Bytes counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
 _FREE_BYTES = 256 * 2**20
 _MAX_RATIO = 100
 _BYTES_A_SECOND = 100_000
@@ -89,6 +85,8 @@ def opened(file: Path) -> io.BufferedReader:
             case ".gz":
                 return io.BufferedReader(_Limited(file, gzip.open(file)), 2**20)
             case ".zst":
+                import pyarrow as pa
+
                 packed = pa.input_stream(str(file), compression="zstd")
                 return io.BufferedReader(_Limited(file, cast("io.BufferedIOBase", packed)), 2**20)
             case _:
@@ -130,6 +128,20 @@ class _Limited(io.RawIOBase):
     def close(self) -> None:
         self._stream.close()
         super().close()
+
+
+def members_within(file: Path, members: Iterable[tuple[T, int]]) -> Iterator[T]:
+    """The members of an archive, each given with the size that it unpacks to.
+
+    Raises `UserError` where there are too many, or they unpack to too much.
+    """
+    unpacked = 0
+    for number, (member, size) in enumerate(in_time(file, members), 1):
+        unpacked += size
+        refuse_unpacked(file, unpacked)
+        if number > MAX_MEMBERS:
+            raise UserError(f"{file}: more than {MAX_MEMBERS:,} members; expected a part of them")
+        yield member
 
 
 def refuse_links_out(folder: Path, file: Path) -> None:
@@ -186,39 +198,9 @@ def refuse_rows(file: Path, n_rows: int) -> None:
         raise UserError(f"{file}: more than {MAX_ROWS:,} rows; expected a part of them")
 
 
-def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file in batches, its columns of these names; texts may come as dictionaries.
-
-    A few bytes can stand for millions of equal values, so what they come to is counted before it is written
-    out. Raises `UserError` where that is too much, and what pyarrow raises for what is no Parquet file.
-    """
-    opened(file).close()
-    schema = pq.read_schema(file)
-    names = schema.names if names is None else names
-    texts = [field.name for field in schema if pa.types.is_string(field.type)]
-    with pq.ParquetFile(file, read_dictionary=texts) as parquet:
-        metadata = parquet.metadata
-        refuse_rows(file, metadata.num_rows)
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        columns = [group.column(i) for group in groups for i in range(metadata.num_columns)]
-        n_values = sum(c.num_values for c in columns if c.path_in_schema.startswith(tuple(names)))
-        _refuse_unpacked(file, n_values * _CELL_BYTES)
-        is_nested = any(pa.types.is_nested(schema.field(name).type) for name in names)
-        unpacked = 0
-        batches = parquet.iter_batches(256 if is_nested else 65_536, columns=list(names))
-        for batch in in_time(file, batches):
-            for column in batch.columns:
-                if pa.types.is_dictionary(column.type):
-                    lengths = pc.binary_length(column.dictionary).take(column.indices)
-                    unpacked += (pc.sum(lengths).as_py() or 0) + len(column)
-                else:
-                    unpacked += column.nbytes
-            _refuse_unpacked(file, unpacked)
-            yield batch
-
-
-def _refuse_unpacked(file: Path, unpacked: int) -> None:
+def refuse_unpacked(file: Path, unpacked: int) -> None:
+    """Raise `UserError` where a file unpacks to more bytes than it may."""
     if unpacked > (most := most_bytes(file.stat().st_size)):
         raise UserError(
-            f"{file}: unpacks to more than {most >> 20:,} MiB; expected fewer rows, or shorter texts in them"
+            f"{file}: unpacks to more than {most >> 20:,} MiB; expected a part of it, or shorter texts in it"
         )

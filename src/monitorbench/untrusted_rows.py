@@ -5,12 +5,14 @@ that was written; what is no row is one `UserError` with its line or entry.
 """
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
@@ -20,8 +22,8 @@ from monitorbench.untrusted import (
     in_time,
     lines,
     opened,
-    parquet_batches,
     refuse_rows,
+    refuse_unpacked,
     text_lines,
     with_compressed,
 )
@@ -32,6 +34,8 @@ PARQUET = (".parquet", ".pq")
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 65_536
+_CELL_BYTES = 16
+"""Bytes counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
 
 
 class Row(NamedTuple):
@@ -187,7 +191,49 @@ def _of_lines(file: Path) -> Iterator[Row]:
         yield Row(f"line {number}", row)
 
 
+def json_object(file: Path, expected: str) -> dict[str, Any]:
+    """The one JSON object in a file; `UserError`, which ends with what was expected, where it holds none."""
+    try:
+        value = strict_json.loads(document(file), of_python=True)
+    except ValueError as error:
+        raise UserError(f"{file}: not JSON ({error}); expected {expected}") from error
+    if not isinstance(value, dict):
+        raise UserError(f"{file}: no JSON object; expected {expected}")
+    return value
+
+
 # --- Parquet -------------------------------------------------------------------------------------------
+
+
+def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file in batches, its columns of these names; texts may come as dictionaries.
+
+    A few bytes can stand for millions of equal values, so what they come to is counted before it is written
+    out. Raises `UserError` where that is too much, and what pyarrow raises for what is no Parquet file.
+    """
+    opened(file).close()
+    schema = pq.read_schema(file)
+    names = schema.names if names is None else names
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    with pq.ParquetFile(file, read_dictionary=texts) as parquet:
+        metadata = parquet.metadata
+        refuse_rows(file, metadata.num_rows)
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        columns = [group.column(i) for group in groups for i in range(metadata.num_columns)]
+        n_values = sum(c.num_values for c in columns if c.path_in_schema.startswith(tuple(names)))
+        refuse_unpacked(file, n_values * _CELL_BYTES)
+        is_nested = any(pa.types.is_nested(schema.field(name).type) for name in names)
+        unpacked = 0
+        batches = parquet.iter_batches(256 if is_nested else 65_536, columns=list(names))
+        for batch in in_time(file, batches):
+            for column in batch.columns:
+                if pa.types.is_dictionary(column.type):
+                    lengths = pc.binary_length(column.dictionary).take(column.indices)
+                    unpacked += (pc.sum(lengths).as_py() or 0) + len(column)
+                else:
+                    unpacked += column.nbytes
+            refuse_unpacked(file, unpacked)
+            yield batch
 
 
 def parquet_rows(file: Path, batches: Iterable[pa.RecordBatch] | None = None) -> Iterator[Row]:

@@ -120,5 +120,5 @@ def read_head(file: Path) -> FittedHead:
             stated = json.loads((opened.metadata() or {})["head"])
             stated = stated | {name: tuple(stated[name]) for name in ("shares", "positions")}
         return FittedHead(ReadFrom(**stated), load_file(file))
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise UserError(f"{file}: no head as train/fit.py writes it; fit it again") from error

@@ -27,6 +27,7 @@ from monitorbench.records import (
     content_id,
 )
 from monitorbench.sources.read import BadRow, SourceFiles
+from monitorbench.untrusted import document
 from monitorbench.untrusted_rows import without_nulls
 
 VERSION = 2
@@ -82,7 +83,7 @@ def prompts(folder: Path) -> dict[str, str]:
         if kind in by_kind:
             raise UserError(f"automonitor_bench: {path.parent}: two prompts named {kind}; keep one")
         try:
-            by_kind[kind] = path.read_text(encoding="utf-8-sig")
+            by_kind[kind] = document(path).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise UserError(f"automonitor_bench: {path}: not UTF-8; save it as UTF-8") from error
     return by_kind

@@ -19,8 +19,15 @@ import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
 from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
-from monitorbench.untrusted import opened, parquet_batches, refuse_rows
-from monitorbench.untrusted_rows import delimiter, header, no_parquet, numbered, parquet_rows
+from monitorbench.untrusted import opened, refuse_rows
+from monitorbench.untrusted_rows import (
+    delimiter,
+    header,
+    no_parquet,
+    numbered,
+    parquet_batches,
+    parquet_rows,
+)
 
 _BLOCK = 2**23
 
