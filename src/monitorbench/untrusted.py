@@ -34,6 +34,18 @@ _BYTES_A_SECOND = 100_000
 T = TypeVar("T")
 
 
+def with_compressed(*suffixes: str) -> tuple[str, ...]:
+    """Return the endings, and each with `.gz` and `.zst` behind it."""
+    return tuple(f"{suffix}{packed}" for packed in ("", *COMPRESSED) for suffix in suffixes)
+
+
+DELIMITED = with_compressed(".csv", ".tsv")
+JSON = with_compressed(".jsonl", ".ndjson", ".json")
+PARQUET = (".parquet", ".pq")
+TABLES = (*DELIMITED, *JSON, *PARQUET)
+"""Endings of files with a row a line, or a row a record."""
+
+
 class BrokenFile(UserError):
     """A compressed file that is cut off or damaged."""
 
@@ -65,11 +77,6 @@ def in_time(file: Path, parts: Iterable[T]) -> Iterator[T]:
         if left < 0:
             raise UserError(f"{file}: takes more than {most:,.0f} s to read; expected a part of it")
         yield part
-
-
-def with_compressed(*suffixes: str) -> tuple[str, ...]:
-    """Return the endings, and each with `.gz` and `.zst` behind it."""
-    return tuple(f"{suffix}{packed}" for packed in ("", *COMPRESSED) for suffix in suffixes)
 
 
 def opened(file: Path) -> io.BufferedReader:

@@ -17,7 +17,11 @@ import pyarrow.parquet as pq
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.untrusted import (
+    DELIMITED,
+    JSON,
     MAX_LINE_BYTES,
+    PARQUET,
+    TABLES,
     document,
     in_time,
     lines,
@@ -25,12 +29,8 @@ from monitorbench.untrusted import (
     refuse_rows,
     refuse_unpacked,
     text_lines,
-    with_compressed,
 )
 
-DELIMITED = with_compressed(".csv", ".tsv")
-JSON = with_compressed(".jsonl", ".ndjson", ".json")
-PARQUET = (".parquet", ".pq")
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 65_536
@@ -63,8 +63,7 @@ def rows(file: Path, setting: str = "") -> Iterator[Row]:
     elif name.endswith(PARQUET):
         read = parquet_rows(file)
     else:
-        expected = ", ".join((*DELIMITED, *JSON, *PARQUET))
-        raise UserError(f"{file}: no ending that says what it is; expected one of {expected}")
+        raise UserError(f"{file}: no ending that says what it is; expected one of {', '.join(TABLES)}")
     is_empty = True
     for row in in_time(file, read):
         is_empty = False

@@ -13,11 +13,12 @@ from pathlib import Path
 from monitorbench.config.base import ConfigError
 from monitorbench.config.load import read_frozen
 from monitorbench.config.study import Study
+from monitorbench.untrusted import TABLES
 
 Compose = Callable[[Sequence[str]], Study]
 """Composes the study of what was typed, with more overrides behind it."""
 
-_EXPECTED = "expected a monitor's name, NAME:PROMPT, a .jsonl file of verdicts, or a training run"
+_EXPECTED = "expected a monitor's name, NAME:PROMPT, a file of verdicts, or a training run"
 
 
 def candidate_studies(monitors: Sequence[str], compose: Compose, configured: Sequence[str]) -> list[Study]:
@@ -52,7 +53,7 @@ def prompt_name(verdicts: Path | None, prompt: str) -> str:
 
 def _candidate(entry: str, composed: Callable[..., Study], configured: Sequence[str]) -> Study:
     path = Path(entry)
-    if path.suffix == ".jsonl":
+    if entry.lower().endswith(TABLES):
         return _recorded(path, composed)
     if (path / "config.json").is_file():
         base = read_frozen(path / "config.json").monitor
@@ -70,7 +71,9 @@ def _recorded(path: Path, composed: Callable[..., Study]) -> Study:
     """The study of recorded verdicts, whose monitor has the file's name without `verdicts-`."""
     if not path.is_file():
         raise ConfigError(f"monitors: {path}: no such file; {_EXPECTED}")
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", path.stem.removeprefix("verdicts-"))[:80] or "recorded"
+    ending = max((end for end in TABLES if path.name.lower().endswith(end)), key=len)
+    stem = path.name[: -len(ending)].removeprefix("verdicts-")
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", stem)[:80] or "recorded"
     study = composed("monitor=recorded", "monitor.verdicts=recorded.jsonl")  # the same for every file
     monitor = study.monitor.model_copy(update={"verdicts": path, "name": name})
     return study.model_copy(update={"monitor": monitor})

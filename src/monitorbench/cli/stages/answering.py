@@ -9,6 +9,7 @@ from monitorbench.config.base import ConfigError
 from monitorbench.config.project import options, trees_of
 from monitorbench.config.study import Study
 from monitorbench.studies.candidates import Compose, candidate_studies
+from monitorbench.untrusted import TABLES
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ def _candidates(monitors: Sequence[str], compose: Compose) -> list[Study]:
 def _choose(study: Study, compose: Compose) -> Path:
     from monitorbench.studies.ahead import shortcuts_ahead
 
-    is_quick = all(entry.endswith(".jsonl") for entry in study.monitors)  # no model judges meanwhile
+    is_quick = all(entry.lower().endswith(TABLES) for entry in study.monitors)  # no model judges meanwhile
     on_data = shortcuts_ahead(study) if is_quick else lambda _: None
     if study.from_:
         if study.monitors:
@@ -76,7 +77,7 @@ answer's sentence, and prints the directory with `report.html` as its last line.
         reads="monitors from import dataset prompt engine calibrate stakes recommend report tracking paths",
         plan=_choice_plan,
         is_live=True,
-        judges=lambda study: any(not entry.endswith(".jsonl") for entry in study.monitors),
+        judges=lambda study: any(not entry.lower().endswith(TABLES) for entry in study.monitors),
         no_frozen="composes a study for each monitor; expected the typed settings",
         needs=("matplotlib",),
     ),

@@ -26,7 +26,7 @@ from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import with_compressed
 from monitorbench.untrusted_rows import rows
 
-VERSION = 3
+VERSION = 4
 """Raised whenever the same files become other samples."""
 
 SUFFIXES = (".eval", *with_compressed(".json"))
@@ -107,6 +107,7 @@ def _sample(logged: Logged, labelled: _Labelled, category: str, task: str, unkno
         subject_model=logged.model or str(answered_by or ""),
         source="inspect_log",
         licence="not stated",
+        own_id=str(logged.id),
     )
 
 

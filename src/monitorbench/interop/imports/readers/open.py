@@ -20,8 +20,8 @@ from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.files import file_sha256
 from monitorbench.sources.files.inspect_archive import NO_LOGS
-from monitorbench.untrusted import refuse_links_out
-from monitorbench.untrusted_rows import DELIMITED, JSON, PARQUET, head, json_rows
+from monitorbench.untrusted import DELIMITED, JSON, PARQUET, refuse_links_out
+from monitorbench.untrusted_rows import head, json_rows
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ def stem_of(file: Path) -> str:
     return file.name.partition(".")[0]
 
 
-def wanted_columns(settings: Import) -> WantedColumns:
-    """The columns that the settings ask for, and those of usual names."""
+def wanted_columns(settings: Import, also: Sequence[str] = ()) -> WantedColumns:
+    """The columns that the settings ask for, those of usual names, and `also` these."""
     usual = [name for names in settings.columns.looked_for().values() for name in names]
     before = ["", *(f"{action}." for action in settings.actions)]
     monitors = (settings.monitors or {}).values()
@@ -152,6 +152,7 @@ def wanted_columns(settings: Import) -> WantedColumns:
             *monitors,
             *(name.partition("/")[2] for name in monitors),
             *settings.where,
+            *also,
             *(f"{prefix}{name}" for prefix in before for name in usual),
             "unusable",
         ],
