@@ -46,9 +46,9 @@ def labelled(read: ImportedFiles, file: Path, settings: Import) -> Labelled:
     samples, names = _ids(read, own), _ids(labels, theirs)
     _refuse_repeated(labels, names, theirs)
     label_flags = flags(labels, label, settings.misbehavior_values, settings.benign_values)
-    positions = pc.index_in(
-        samples, value_set=pc.if_else(pa.array(~np.isnan(label_flags)), names, pa.scalar(None, pa.string()))
-    )
+    nothing = pa.scalar(None, pa.string())
+    of_labels = pc.if_else(pa.array(~np.isnan(label_flags)), names, nothing)
+    positions = pc.index_in(samples, value_set=of_labels)
     rows: IntArray = np.flatnonzero(pc.is_valid(positions).to_numpy(zero_copy_only=False))
     if not rows.size:
         raise UserError(
