@@ -6,7 +6,7 @@ Deterministic, with an exact snapshot, a known solution, and an action (`drop ke
 from collections.abc import Callable, Iterator
 
 from monitorbench.config.pilot import Environments, ScriptedAgent
-from monitorbench.intervention.environments.protocol import Observation, Snapshot
+from monitorbench.intervention.environments.tasks import Observation, Snapshot
 from monitorbench.intervention.loop.agents import ChosenAction, Policy, Situation
 
 ACTIONS = ("back", "drop key", "forward", "wait")

@@ -8,8 +8,8 @@ from scipy.stats import multinomial
 
 from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.effect import TaskTable
+from monitorbench.intervention.statistics.exact import score_interval, unconditional_test
 from monitorbench.intervention.statistics.intervals import draw_rates, effect_intervals, effect_tails
-from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.significance import holm
 
