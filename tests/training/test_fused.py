@@ -1,4 +1,4 @@
-"""The layers that train: adapted ones against PEFT's own, attention against PyTorch's, both by gradients too."""
+"""The layers that train: adapted ones against PEFT's own, attention against PyTorch's, gradients included."""
 
 import pytest
 import torch
@@ -125,7 +125,7 @@ def test_attention_in_blocks_is_as_exact_as_pytorchs(lengths, n_keys):
 
     def attended(dtype, sample_by_sample):
         """The output, and the gradients of queries, keys and values."""
-        inputs = [tensor.to(dtype).requires_grad_() for tensor in given]
+        inputs = [tensor.detach().to(dtype).requires_grad_() for tensor in given]
         parts = [slice(0, n_tokens)]
         if sample_by_sample:
             ends = torch.tensor(lengths).cumsum(0).tolist()
