@@ -49,7 +49,7 @@ from monitorbench.scoring.points import PointAt
 from monitorbench.stress.changes.change import Change, PromptChange, changed
 
 if TYPE_CHECKING:
-    from monitorbench.engines.local_model import LocalModel
+    from monitorbench.engines.open import LocalModel
 
 
 _log = logging.getLogger(__name__)
