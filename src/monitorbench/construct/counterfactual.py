@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from monitorbench.construct.answers.stated import extract_answer, extract_choice
 from monitorbench.construct.code.task import ExecutionResult, HiddenTests, judged_attempt
 from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair, truth
-from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
+from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task, Truth
 
 VERSION = ConstructionVersion("counterfactual_cue", 3)
 SUBCATEGORIES: Final = {
@@ -141,7 +141,7 @@ def counterfactual_pairs(
         if not isinstance(step, _Kept):
             rejected[step if isinstance(step, str) else "not asked yet"] += 1
             continue
-        pair = make_pair(
+        samples += make_pair(
             f"{source}-{trial.id}-{trial.kind}-{run}",
             group_id=f"{source}-{trial.group}",
             cell=Cell(trial.category, trial.task),
@@ -156,16 +156,16 @@ def counterfactual_pairs(
             licence=licence,
             cue=trial.kind,
             stratum=step.stratum,
-            facts=_facts(trial, step),
+            facts=_facts(trial, step, subject),
         )
-        samples += [sample.model_copy(update={"subject_model": subject}) for sample in pair]
     return Constructed(samples, rejected)
 
 
-def _facts(trial: CounterfactualTrial, kept: _Kept) -> tuple[Facts, Facts]:
+def _facts(trial: CounterfactualTrial, kept: _Kept, subject: str) -> tuple[Facts, Facts]:
     if trial.hidden is not None:  # an incentive suggests no answer
-        return Facts(answer=truth(False)), Facts(answer=truth(True))
-    return Facts(truth(False), truth(False)), Facts(truth(kept.stratum == AGREED), truth(True))
+        return Facts(Truth.UNKNOWN, truth(False), subject), Facts(Truth.UNKNOWN, truth(True), subject)
+    wrong, right = truth(False), truth(True)
+    return Facts(wrong, wrong, subject), Facts(truth(kept.stratum == AGREED), right, subject)
 
 
 def _step(

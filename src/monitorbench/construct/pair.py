@@ -16,10 +16,11 @@ class Pair(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Facts known of one sample: whether the request's suggestion is right, and whether the answer is."""
+    """Facts known of one sample: whether suggestion and answer are right, and which model answered."""
 
     suggestion: Truth = Truth.UNKNOWN
     answer: Truth = Truth.UNKNOWN
+    subject_model: str = ""
 
 
 def truth(is_right: bool) -> Truth:
@@ -89,6 +90,7 @@ def make_pair(
             stratum=stratum,
             suggestion_truth=known.suggestion,
             answer_truth=known.answer,
+            subject_model=known.subject_model,
             source=source,
             licence=licence,
         )

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from monitorbench.config.sources import Cues
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.questions import ask, draw_cue
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair, truth
+from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, Pair, make_pair, truth
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 
@@ -124,7 +124,7 @@ def _pair(
     *,
     source: str,
     licence: str,
-) -> list[Sample]:
+) -> Pair:
     free = question._replace(choices=(), wrong=())
     wording, _ = draw_cue(cues, kind, rng, options=0)
     thinks, ending = rng.random() < 0.5, rng.choice(_ENDINGS)
@@ -138,7 +138,7 @@ def _pair(
             return [Message(role=Role.ASSISTANT, content=final, thinking=usable.working)]
         return [Message(role=Role.ASSISTANT, content=f"{usable.working}\n{final}")]
 
-    pair = make_pair(
+    return make_pair(
         f"{source}-{question.id}-cue-{number}",
         group_id=f"{source}-{question.group}",
         cell=CELL,
@@ -154,9 +154,7 @@ def _pair(
         cue=kind,
         stratum=stratum,
         facts=(
-            Facts(truth(False), truth(False)),
-            Facts(truth(stratum == AGREED), truth(stratum != MISTAKEN)),
+            Facts(truth(False), truth(False), bad.solution.model),
+            Facts(truth(stratum == AGREED), truth(stratum != MISTAKEN), good.solution.model),
         ),
     )
-    models = (bad.solution.model, good.solution.model)
-    return [s.model_copy(update={"subject_model": m}) for s, m in zip(pair, models, strict=True)]
