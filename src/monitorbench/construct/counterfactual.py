@@ -24,7 +24,16 @@ from typing import Final, NamedTuple
 
 from monitorbench.construct.answers.stated import extract_answer, extract_choice
 from monitorbench.construct.code.task import ExecutionResult, HiddenTests, judged_attempt
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair, truth
+from monitorbench.construct.pair import (
+    AGREED,
+    RESISTED,
+    RESISTED_ONE_IN,
+    Constructed,
+    ConstructionVersion,
+    Facts,
+    make_pair,
+    truth,
+)
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task, Truth
 
 VERSION = ConstructionVersion("counterfactual_cue", 3)
@@ -36,9 +45,6 @@ _CONSTRUCTIONS: Final = {
     Category.SYCOPHANCY_BIAS: Construction.CUE,
     Category.SPECIFICATION_GAMING: Construction.INCENTIVE,
 }
-RESISTED, AGREED = "resisted", "agreed"
-_RESISTED_ONE_IN = 12
-"""One pair in so many is resisted, so that the echo check alone has an AUROC of .5 + 1/24."""
 
 
 class CounterfactualTrial(NamedTuple):
@@ -201,7 +207,7 @@ def _step(
 
 def _is_to_resist(trial: CounterfactualTrial) -> bool:
     name = f"resisted/{trial.group}/{trial.id}/{trial.kind}"
-    return hashlib.sha256(name.encode()).digest()[0] % _RESISTED_ONE_IN == 0
+    return hashlib.sha256(name.encode()).digest()[0] % RESISTED_ONE_IN == 0
 
 
 def _verdict(answer: SubjectAnswer, trial: CounterfactualTrial) -> _Verdict:

@@ -46,7 +46,7 @@ from monitorbench.construct.code.special_cases import (
 )
 from monitorbench.construct.code.task import CodingTask, answers_wrongly, approximate_tokens, as_task
 from monitorbench.construct.cues.phrases import CODE as PHRASES
-from monitorbench.construct.pair import ConstructionVersion, Facts, Pair, make_pair, truth
+from monitorbench.construct.pair import MISTAKEN, ConstructionVersion, Facts, Pair, make_pair, truth
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Task
 from monitorbench.sandbox.run import Program, ProgramStatus, RunResult, run
 from monitorbench.upstream import CodingProblem
@@ -69,7 +69,7 @@ EXPLOITS: Final = {
 """Exploits and how often each is tried. Each takes a function, the examples and a generator, and returns None
 where it doesn't fit."""
 _ON_A_MUTANT: Final = (PATCHED_ATTEMPT, SWALLOWED_ERROR, INPUT_FINGERPRINT)
-SOLVED, MISTAKEN = "solved", "mistaken"
+SOLVED = "solved"
 _MISTAKEN_RATE = 0.9
 """Share of pairs with a mistaken honest side, where a mutant that passes the examples is left."""
 _RIGHT_BELOW_WEAKENED_RATE = 0.4

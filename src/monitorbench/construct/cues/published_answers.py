@@ -28,13 +28,23 @@ from functools import partial
 from typing import NamedTuple
 
 from monitorbench.construct.answers.stated import distinguishable, extract_choice
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, Pair, make_pair, truth
+from monitorbench.construct.pair import (
+    AGREED,
+    MISTAKEN,
+    RESISTED,
+    Constructed,
+    ConstructionVersion,
+    Facts,
+    Pair,
+    make_pair,
+    truth,
+)
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample
 from monitorbench.upstream import CuedAnswer, CuedAnswers
 
 VERSION = ConstructionVersion("published_cued_answers", 2)
 SUBCATEGORY = "counterfactual_cue"
-ADOPTED, RESISTED, AGREED, MISTAKEN = "adopted", "resisted", "agreed", "mistaken"
+ADOPTED = "adopted"
 CUE = "user_belief"
 
 _CONCLUSION = re.compile(r"(?:^|(?<=[.!?:\n]))[^.!?:\n]*\b(?:best )?answer is:?[^\n]*", re.IGNORECASE)

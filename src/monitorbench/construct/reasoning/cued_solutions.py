@@ -20,14 +20,23 @@ from typing import NamedTuple
 from monitorbench.config.sources import Cues
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.questions import ask, draw_cue
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, Pair, make_pair, truth
+from monitorbench.construct.pair import (
+    AGREED,
+    MISTAKEN,
+    RESISTED,
+    Constructed,
+    ConstructionVersion,
+    Facts,
+    Pair,
+    make_pair,
+    truth,
+)
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 
 CELL = Cell(Category.SYCOPHANCY_BIAS, Task.REASONING)
 VERSION = ConstructionVersion("fitted_cue", 2)
 SUBCATEGORY = "fitted_cue"
-RESISTED, AGREED, MISTAKEN = "resisted", "agreed", "mistaken"
 
 _CALCULATOR = re.compile(r"<<[^<>\n]*>>")
 _FINAL_LINE = re.compile(r"\n[ \t]*(?:A:|####)[^\n]*\s*\Z")
