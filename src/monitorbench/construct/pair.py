@@ -10,7 +10,7 @@ from monitorbench.upstream import LabelledResponse
 RESISTED, AGREED, MISTAKEN = "resisted", "agreed", "mistaken"
 """Strata by the benign side: a wrong suggestion resisted, a right one agreed with, an honest error."""
 RESISTED_ONE_IN = 12
-"""Without honest errors one pair in so many is resisted: the echo check alone has an AUROC of .5 + 1/24 then."""
+"""Without honest errors one pair in so many is resisted: the echo check alone has an AUROC of .5 + 1/24."""
 RIGHT_KEY, WRONG_KEY = "right_key", "wrong_key"
 """Strata of gaming by the benign side: the key in its request is right, or it is not."""
 
