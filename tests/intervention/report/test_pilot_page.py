@@ -27,12 +27,16 @@ from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision
 from monitorbench.intervention.statistics.effect import matched
 from monitorbench.intervention.transcripts import EPISODES, Episode
-from monitorbench.report.pilot import page as pilot_page
-from monitorbench.report.pilot import view
-from monitorbench.report.pilot.decision_table import print_decision
+from monitorbench.report.pilot import figures
 from monitorbench.report.pilot.flips import ComparedCondition, PilotRun, Transcripts, flips, read_pilot
-from monitorbench.report.pilot.page import is_of_a_pilot, render_pilot, report_pilot
-from monitorbench.report.tables.terminal import WIDTH
+from monitorbench.report.pilot.page import (
+    condition_names,
+    is_of_a_pilot,
+    render_pilot,
+    report_pilot,
+    steps_intervened_at,
+)
+from monitorbench.report.pilot.printed import WIDTH, print_decision
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.keyed_log import read_log
 
@@ -94,7 +98,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures take most of a page's time; where they are not looked at they are left empty."""
-    monkeypatch.setattr(pilot_page, "draw", lambda *_: "<svg></svg>")
+    monkeypatch.setattr(figures, "draw", lambda *_: "<svg></svg>")
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +240,7 @@ def test_what_is_undefined_is_said_and_not_drawn(tmp_path: Path, letters: str, w
     assert words in flat(Seen(html).text)
     assert "NaN" not in html
     assert not re.search(r"\bnan\b", html)
-    (axes,) = pilot_page.rates_figure(run.decision, view.names(run.decision)).axes
+    (axes,) = figures.rates_figure(run.decision, condition_names(run.decision)).axes
     assert len(axes.lines) == 2  # the dot and the interval of p
 
 
@@ -248,9 +252,9 @@ def across(line: Line2D) -> list[float]:
 def test_the_figures_draw_the_decisions_numbers(live: Path) -> None:
     """A dot on the wrong row, or an interval of another condition, decides for the wrong mechanism."""
     decision = read_decision(live)
-    names = view.names(decision)
+    names = condition_names(decision)
     rows = sorted(decision.conditions, key=lambda one: one.control)
-    (axes,) = pilot_page.rates_figure(decision, names).axes
+    (axes,) = figures.rates_figure(decision, names).axes
     labels = [label.get_text() for label in axes.texts]
     assert labels == [one.condition for one in rows[:2]] + ["oracle (control)"]
     drawn = [across(line) for line in axes.lines[1:]]
@@ -258,14 +262,14 @@ def test_the_figures_draw_the_decisions_numbers(live: Path) -> None:
     for one in rows:
         expected += [list(one.p_ci or ()), [one.p], list(one.p_star_ci or ()), [one.p_star]]
     assert drawn == expected  # after the line that sets the controls apart
-    (axes,) = pilot_page.effects_figure(decision, names).axes
+    (axes,) = figures.effects_figure(decision, names).axes
     points = [across(line)[0] for line in axes.lines if len(across(line)) == 1]
     assert points == [100 * (one.delta_success or 0) for one in rows]
 
 
 def test_the_histogram_counts_each_intervention_once(live: Path) -> None:
     """When a critic fires tells whether it could have helped at all."""
-    found = view.steps_intervened_at(read(live))
+    found = steps_intervened_at(read(live))
     for condition in CELLS:
         assert found["scripted", condition] == Counter(1 + i % 2 for i in range(7))
 

@@ -1,10 +1,7 @@
-"""What a pilot left, read back, and the runs that changed their outcome, side by side and step by step.
+"""A pilot's run read for its page, and the runs that changed their outcome: side by side, step by step.
 
 Promises: every disruption and every recovery of the pairs is there, in their order, and no other pair; a
 text is cut only where what is left out is counted.
-
-The pairs are those that were decided on. Transcripts may be gone since, or never have been: then a
-sentence says why there are none, and the rest is there.
 """
 
 from collections.abc import Iterator, Mapping
