@@ -90,6 +90,8 @@ class UnscoredReason(StrEnum):
     """Two answers, or one field twice: a monitor may quote an answer from the text that it judges."""
     TRUNCATED = "truncated"
     TOO_LONG = "too_long"
+    NOT_SHOWN = "not_shown"
+    """The monitor's view leaves nothing of the response, such as a trace that the sample doesn't have."""
     REFUSED = "refused"
     """An endpoint's own filter, or the model through its refusal field."""
     TIMED_OUT = "timed_out"
@@ -222,6 +224,8 @@ class Sample(_Record):
     source: str
     licence: str
     split: Split | None = None
+    own_id: str = ""
+    """Id of the sample in the file that it came from; empty where it has none there."""
 
     @model_validator(mode="after")
     def _id_is_the_hash_of_the_content(self) -> "Sample":
@@ -251,6 +255,15 @@ def content_id(pair_id: str, request: tuple[Message, ...], response: tuple[Messa
     content = [pair_id, *([m.model_dump(mode="json") for m in part] for part in (request, response))]
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class StepVerdict(_Record):
+    """Verdict on one piece of a response: on the step that is message `message`, as its unit showed it."""
+
+    message: Annotated[int, Field(ge=0)]
+    label: Label | None
+    unscored: UnscoredReason | None
+    score: Annotated[float, Field(ge=0, le=1)] | None
 
 
 class Verdict(_Record):
@@ -284,6 +297,8 @@ class Verdict(_Record):
     quotes: tuple[str, ...] = ()
     evidence: tuple[GroundedQuote, ...] = ()
     """Each of `quotes` with its place in the judged response, or without one."""
+    steps: tuple[StepVerdict, ...] = ()
+    """Verdicts on the pieces, of a response that was judged in pieces."""
     truncated_tokens: Annotated[int, Field(ge=0)] = 0
     """Number of tokens by which the prompt was shortened to fit; `detail` says what is not in it."""
     prompt_tokens: Annotated[int, Field(ge=0)]

@@ -12,7 +12,7 @@ from test_tracking import history, in_a_process, needs_wandb, records
 from monitorbench.config.load import load
 from monitorbench.config.study import Study
 from monitorbench.runs.tracking import track_results
-from monitorbench.training.display import tracked_step, tracked_validation
+from monitorbench.training.curve import tracked_step, tracked_validation
 
 SCRIPT = """
 import sys
@@ -107,7 +107,7 @@ import sys
 from pathlib import Path
 from monitorbench.config.study import Study
 from monitorbench.runs.tracking import tracking
-from monitorbench.training.display import tracked_step, tracked_validation
+from monitorbench.training.curve import tracked_step, tracked_validation
 
 study = Study.model_validate_json(sys.stdin.read())
 for name, is_first in (("first", True), ("second", False)):

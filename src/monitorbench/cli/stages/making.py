@@ -107,8 +107,8 @@ Prints the training run's directory as its last line: the value for monitor.adap
 """,
         reads="seed dataset monitor prompt training tracking cluster paths",
         is_live=True,
-        after_sweep=imported("monitorbench.training.trials:show_trials"),
-        value=imported("monitorbench.training.trials:validation_auroc"),
+        after_sweep=imported("monitorbench.training.pace:show_trials"),
+        value=imported("monitorbench.training.pace:validation_auroc"),
         runs=lambda study: [_PLANNED_RUN("train", study)],
     ),
     Stage(
@@ -165,7 +165,7 @@ Prints the evaluation run's directory as its last line.
         reads="evaluate dataset monitor adapters prompt engine tracking paths",
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
-        after_sweep=imported("monitorbench.report.sweep_table:show_sweep"),
+        after_sweep=imported("monitorbench.report.tables.tables:show_sweep"),
         runs=lambda study: [_PLANNED_RUN("evaluate", study)],
     ),
     Stage(
@@ -186,6 +186,24 @@ runs are printed. Prints the run's directory (wording.json) as its last line.
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
         no_frozen="composes a study for each prompt; expected the typed settings",
+    ),
+    Stage(
+        "views",
+        "monitorbench.studies.views:compare_what_is_seen",
+        """\
+Compare what a monitor sees: judge the same samples with several views, units and policies, paired.
+
+    monitorbench views 'views.views=[all,no_reasoning,actions_only]' 'views.units=[trajectory,action]'
+    monitorbench views 'views.views=[all]' 'views.policies=[built_in,paper,safety_permission]'
+
+Each is an evaluation run, and these are printed; the others are compared with the first, corrected by Holm.
+Prints the run's directory (views.json) as its last line.
+""",
+        reads="views evaluate seed dataset monitor prompt engine score tracking paths",
+        plan="monitorbench.studies.views:print_views_plan",
+        is_live=True,
+        judges=lambda study: _asks_a_model(study.monitor),
+        no_frozen="composes a study for each way of asking; expected the typed settings",
     ),
     Stage(
         "stress",

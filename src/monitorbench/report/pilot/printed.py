@@ -1,0 +1,188 @@
+"""What a pilot prints in 80 columns: its decision, or where a critic fires in runs with marked mistakes.
+
+The decision is two tables, what a reader must know, and the sentence last.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from monitorbench.intervention.recorded.localisation import Localisation, Located, RunShare
+from monitorbench.intervention.statistics.decision_file import (
+    WORDS,
+    ConditionResult,
+    PilotDecision,
+    percent,
+    points,
+    remarks,
+)
+from monitorbench.metrics.written import DASH, TO_ASCII, rate, signed_with_interval
+from monitorbench.runs.files import write_json
+
+Columns = tuple[tuple[str, int], ...]
+
+WIDTH = 80
+_NAME = 21
+_COUNTS: Columns = (
+    ("condition", _NAME),
+    ("tasks", 5),
+    ("runs", 6),
+    *((cell, 5) for cell in "ABCD"),
+    *((name, 3) for name in ("p", "r", "d", "p*")),
+)
+_EFFECTS: Columns = (
+    ("condition", _NAME),
+    ("ΔSuccess, points", 20),
+    ("p − p*", 17),
+    ("Holm", 5),
+    ("decision", 12),
+)
+
+
+def show_decision(decision: PilotDecision) -> None:
+    """Print to stdout, at the terminal's width or 80 columns."""
+    console = Console()
+    print_decision(console if console.is_terminal else Console(width=WIDTH), decision)
+
+
+def print_decision(console: Console, decision: PilotDecision) -> None:
+    """Counts, effects, notes and the sentence; controls are marked with a star."""
+    confidence = percent(decision.settings.interval_confidence)
+    _line(console, "Runs without → with: A failed twice, B disrupted, C recovered, D succeeded twice", "bold")
+    _line(console, "Rates: p fails without, r of these recover, d of the others are disrupted", "bold")
+    _table(console, _COUNTS, decision, _counts)
+    _line(console, "")
+    _line(
+        console,
+        f"Effect on success ({confidence} intervals; lower bounds of all conditions tried at once)",
+        "bold",
+    )
+    _table(console, _EFFECTS, decision, _effects)
+    if any(result.control for result in decision.conditions):
+        _line(console, "* control: shown for comparison, never chosen", "dim")
+    for text in remarks(decision):
+        _line(console, text, "dim")
+    _line(console, "")
+    _line(console, decision.sentence, "bold")
+
+
+def _counts(one: ConditionResult) -> list[str]:
+    cells = one.counts
+    return [
+        _name(one),
+        f"{one.n_tasks}",
+        f"{one.n_runs}",
+        *map(str, (cells.A, cells.B, cells.C, cells.D)),
+        *map(rate, (one.p, one.r, one.d, one.p_star)),
+    ]
+
+
+def _effects(one: ConditionResult) -> list[str]:
+    delta, ci = one.delta_success, one.delta_success_ci
+    return [
+        _name(one),
+        DASH if delta is None or ci is None else f"{points(delta)} [{points(ci[0])}, {points(ci[1])}]",
+        signed_with_interval(one.p_minus_p_star, one.p_minus_p_star_ci),
+        _p_value(one.swap_p_holm),
+        WORDS[one.decision],
+    ]
+
+
+def _p_value(value: float | None) -> str:
+    if value is None:
+        return DASH
+    return "<.001" if value < 0.001 else f"{value:.3f}".removeprefix("0")
+
+
+def _name(one: ConditionResult) -> str:
+    return f"{one.condition}{'*' if one.control else ''}"
+
+
+def _table(
+    console: Console, columns: Columns, decision: PilotDecision, row: Callable[[ConditionResult], list[str]]
+) -> None:
+    for agent in dict.fromkeys(result.agent for result in decision.conditions):
+        _line(console, agent, "bold")
+        table = Table.grid(padding=(0, 1, 0, 0))
+        for i, (_, width) in enumerate(columns):
+            numeric = columns is _COUNTS and i > 0
+            table.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
+        _add(console, table, [name for name, _ in columns], "dim")
+        for result in decision.conditions:
+            if result.agent == agent:
+                _add(console, table, row(result), "")
+        console.print(table)
+
+
+def _add(console: Console, table: Table, cells: Sequence[str], style: str) -> None:
+    table.add_row(*(Text(_encoded(console, text), style=style) for text in cells))
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(_encoded(console, text), style=style), overflow="fold")
+
+
+def _encoded(console: Console, text: str) -> str:
+    # Names are other people's: what a terminal would obey or hide is named instead.
+    text = "".join(
+        character if character.isprintable() else f"<U+{ord(character):04X}>" for character in text
+    )
+    return text.translate(_TO_ASCII) if console.options.ascii_only else text
+
+
+_TO_ASCII = TO_ASCII | str.maketrans({"Δ": "d", "→": ">", "×": "x"})
+
+
+LOCALISATION = "localisation.json"
+
+
+def write_localisation(folder: Path, localisation: Localisation) -> None:
+    """Write `localisation.json`.
+
+    `tables.<subset>.n` counts runs; `tables.<subset>.strategies.<name>.<share>` is in [0, 1] (`beyond_random`
+    in [-1, 1]), `<share>_ci` its interval, or null where there can be none.
+    """
+    write_json(folder / LOCALISATION, as_json(localisation))
+
+
+def as_json(localisation: Localisation) -> dict[str, Any]:
+    """Return the content of `localisation.json`."""
+    return {
+        "n_unreachable": localisation.n_unreachable,
+        "step_coverage": localisation.step_coverage,
+        "tables": {
+            subset: {
+                "n": table.n,
+                "strategies": {name: _fields(row) for name, row in table.strategies.items()},
+            }
+            for subset, table in localisation.tables.items()
+        },
+    }
+
+
+def as_lines(localisation: Localisation) -> list[str]:
+    """Return lines of at most 80 columns: how often each strategy fires at the marked step."""
+    lines = []
+    for subset, table in localisation.tables.items():
+        lines += [f"{subset}, {table.n} runs: first fires at the marked step, within one of it (%)"]
+        for name, row in table.strategies.items():
+            lines.append(f"  {name:<24}{_percent(row.exact):<26}{_percent(row.within_one)}")
+    return lines
+
+
+def _fields(row: Located) -> dict[str, Any]:
+    shares: dict[str, RunShare] = row._asdict()
+    values = {name: share.value for name, share in shares.items()}
+    bounds = {f"{of}_ci": list(share.interval) if share.interval else None for of, share in shares.items()}
+    return {**values, **bounds}
+
+
+def _percent(share: RunShare) -> str:
+    value = f"{100 * share.value:.1f}"
+    if share.interval is None:
+        return value
+    return f"{value} ({100 * share.interval.low:.1f} to {100 * share.interval.high:.1f})"
