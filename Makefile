@@ -13,7 +13,7 @@ DEVICE = $(if $(wildcard .venv/gpu),,CUDA_VISIBLE_DEVICES=)
 # worker, and each of the processes that tests start, compiles all of the project.
 PYTEST = $(DEVICE) OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 15
 
-.PHONY: setup setup-gpu gpu-check demo test test-slow test-benchmarks test-all lint docs system-deps clean
+.PHONY: setup setup-gpu gpu-check demo test test-slow test-benchmarks test-all test-core check format lint docs system-deps clean
 
 setup: .venv/ready
 
@@ -58,6 +58,21 @@ test-all:
 	$(MAKE) test
 	$(MAKE) test-slow
 	$(MAKE) test-benchmarks
+
+# What needs no model, on another version of Python: numbers, settings, other people's files. An environment of its own.
+CORE := $(addprefix tests/,metrics library conversations construct config)
+
+test-core:
+	$(PYTHON) -m venv .venv-core
+	.venv-core/bin/python -m pip install --quiet -e '.[data,report]' pytest pytest-xdist hypothesis statsmodels pandas polars
+	.venv-core/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" $(CORE)
+
+# Before a commit.
+check: format test
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 lint: setup
 	$(BIN)/ruff check .

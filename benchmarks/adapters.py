@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.judged import composed
 from benchmarks.measuring import Measured, Ratio, Result, script
 from monitorbench.corpus.build import ensure
-from monitorbench.engines.stored.load import load_causal_lm
+from monitorbench.engines.stored.model_folder import load_causal_lm
 from monitorbench.engines.weights import weights_folder
 from monitorbench.records import Split
 from monitorbench.runs.verdict_log import read_verdicts

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.judged import body_of
 from benchmarks.measuring import Ratio
-from monitorbench.guardrail.log import read_lines
+from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.service import PATH
 from monitorbench.records import Sample
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from benchmarks.judged import Judged, judged_samples
 from benchmarks.measuring import Ratio, Result, timed
 from monitorbench.config.study import VllmEngine
-from monitorbench.engines.local_model import LocalModel
+from monitorbench.engines.open import LocalModel
 from monitorbench.engines.protocol import Decoding
-from monitorbench.engines.stored.load import load_tokenizer
+from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.vllm_engine import InProcessVllm, llm_settings, prefix_order
 from monitorbench.judging.display import judging
 from monitorbench.judging.local import TokenJudge

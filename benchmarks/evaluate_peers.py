@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from benchmarks.judged import Judged, judged_samples
 from benchmarks.measuring import ROOT, Ratio, Result, environment, timed
-from monitorbench.engines.stored.load import load_tokenizer
+from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.runs.verdict_log import read_verdicts
 

@@ -24,9 +24,8 @@ from benchmarks import clients as c
 from benchmarks.judged import body_of, judged_samples
 from benchmarks.measuring import Ratio, Result, in_turns
 from monitorbench.config.deployment import Serve
-from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
+from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
 from monitorbench.guardrail.monitor import OpenMonitor
-from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import DECISIONS, serving
 from monitorbench.judging.judge import Judge, Question, judge_spec, sample_of

@@ -30,10 +30,9 @@ from benchmarks.judged import judged_samples
 from benchmarks.measuring import ROOT, Ratio, Result
 from monitorbench.config.deployment import Serve
 from monitorbench.config.study import Study
-from monitorbench.guardrail.calibrated import Calibrated, ServedJudge
-from monitorbench.guardrail.log import read_lines
+from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
+from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.monitor import open_monitor
-from monitorbench.guardrail.opened import open_part
 from monitorbench.guardrail.service import DECISIONS, serving
 from monitorbench.judging.judge import judge_spec, sample_of
 from monitorbench.judging.serving.served import address_file, reach

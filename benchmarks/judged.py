@@ -14,7 +14,7 @@ from monitorbench.config.load import load
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.stored.load import load_tokenizer
+from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.weights import weights_folder
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split

@@ -31,7 +31,7 @@ from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import serving
 from monitorbench.judging.judge import Judge, judge_spec, sample_of
 from monitorbench.judging.open import open_judge
-from monitorbench.judging.serving.listening import free_port
+from monitorbench.judging.serving.served import free_port
 from monitorbench.judging.serving.vllm_server import running_server
 from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN, clear_of_scores
 from monitorbench.records import Message, Sample

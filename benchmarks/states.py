@@ -20,8 +20,8 @@ from benchmarks.measuring import Ratio, Result, apart, in_turns
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.hidden_states import layer_numbers
-from monitorbench.engines.stored.load import load_causal_lm, load_config
+from monitorbench.engines.stored.model_folder import load_causal_lm, load_config
+from monitorbench.engines.transformers_engine import layer_numbers
 from monitorbench.engines.weights import weights_folder
 from monitorbench.judging.states import States, StatesPrompt
 from monitorbench.records import Split

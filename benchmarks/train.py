@@ -18,7 +18,7 @@ from benchmarks.judged import composed
 from benchmarks.measuring import Ratio, Result, apart, timed
 from benchmarks.synthetic import sample
 from monitorbench.config.study import Study
-from monitorbench.engines.stored.load import load_tokenizer
+from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.weights import weights_folder
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label

@@ -80,6 +80,7 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
     """SmolLM2's tokenizer, as the converted model has it. Copy before changing it."""
+    pytest.importorskip("transformers")
     from transformers import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(smollm2_folder())

@@ -72,6 +72,7 @@ def test_scores_are_reproducible_unless_they_are_to_be_fast(cpu, flags):
 
 def test_a_gpu_has_kernels_that_no_batch_changes_in_vllm_alone(cpu, monkeypatch):
     """Twice the memory for the largest models, or scores that move with a batch, is no choice."""
+    pytest.importorskip("vllm")
     cpu(frozenset())
     monkeypatch.setattr(precision, "has_gpu", lambda: True)
     engine = study("engine=vllm").engine

@@ -266,6 +266,7 @@ def test_a_foreseen_failure_is_one_line_and_exit_code_1(tmp_path: Path):
 
 def test_every_command_that_a_stages_help_shows_works(tmp_path: Path):
     """A person copies the command from the help; its settings have to exist."""
+    pytest.importorskip("optuna")
     shown = [
         (name, shlex.split(arguments, comments=True))
         for name, stage in STAGES.items()

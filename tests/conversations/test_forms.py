@@ -19,12 +19,12 @@ from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
 from monitorbench.conversations.chats import cell, chat_in, messages_in, unseen_media
 from monitorbench.conversations.read import NoChat, UnknownContent
-from monitorbench.guardrail.asked import asked_in
 from monitorbench.interop.guardrail import litellm
 from monitorbench.interop.imports.columns import find_columns
 from monitorbench.interop.imports.conversations import read_side
 from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.interop.imports.samples import keys_of
+from monitorbench.judging.serving.asked import asked_in
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Role
 from monitorbench.sources.fetch import local

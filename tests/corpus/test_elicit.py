@@ -21,7 +21,7 @@ from monitorbench.corpus.elicited import (
     pairs_by_source,
     read_answers,
 )
-from monitorbench.engines.local_model import LocalModel
+from monitorbench.engines.open import LocalModel
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.records import Label, Message, Task
 from monitorbench.sources.all import SOURCES

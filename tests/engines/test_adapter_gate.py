@@ -5,7 +5,7 @@ import math
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.engines.adapter_gate import ADAPTER_GATE, refuse_idle_adapter
+from monitorbench.engines.open import ADAPTER_GATE, refuse_idle_adapter
 
 
 def test_the_largest_change_is_what_counts():

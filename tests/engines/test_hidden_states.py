@@ -16,9 +16,9 @@ from transformers import AutoModelForCausalLM
 from monitorbench.config.base import UserError
 from monitorbench.config.study import TransformersEngine
 from monitorbench.config.training import Storage
-from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
 from monitorbench.engines.stored.head import windows
 from monitorbench.engines.stored.states import ROWS, STATES, as_stored, open_states
+from monitorbench.engines.transformers_engine import HiddenStates, layer_numbers
 from monitorbench.runs.files import sealed_line
 
 POSITIONS = ("last", "mean", "max")

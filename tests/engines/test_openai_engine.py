@@ -30,7 +30,7 @@ from monitorbench.config.reference import option
 from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.engines.endpoint.chat import CostLimit, Endpoint
 from monitorbench.engines.endpoint.limits import RateLimit, Reserved, given_up_at, retry_delay
-from monitorbench.engines.endpoint.redaction import redacted
+from monitorbench.engines.endpoint.wire import redacted
 from monitorbench.engines.protocol import ChatMessage, Decoding, Reply, Request
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,10 +6,9 @@ from peft import LoraConfig, get_peft_model
 from studies import study
 from transformers import AutoModelForCausalLM
 
-from monitorbench.engines.local_model import LocalModel
-from monitorbench.engines.open import open_engine
+from monitorbench.engines.open import LocalModel, open_engine
 from monitorbench.engines.protocol import Decoding, Request
-from monitorbench.engines.reasoning import think_first
+from monitorbench.engines.two_passes import think_first
 from monitorbench.prompts.render import ReasoningTokens
 
 PROMPTS = [[5, 6, 7, 8], [11, 12], [20, 21, 22, 23, 24, 25, 26]]

@@ -20,9 +20,9 @@ from monitorbench.corpus.store import read_split
 from monitorbench.gate.traffic import read_traffic
 from monitorbench.guardrail import serve as serving
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, read_calibrated
-from monitorbench.guardrail.log import read_lines
+from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.monitor import open_monitor
-from monitorbench.guardrail.stage import serve
+from monitorbench.guardrail.serve import serve
 from monitorbench.interop.imports.stage import import_scores
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.judge import judge_spec, sample_of

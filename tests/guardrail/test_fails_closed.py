@@ -77,7 +77,7 @@ def _a_fault_of_ours(served: Running, patched: pytest.MonkeyPatch) -> Iterator[N
         raise ZeroDivisionError
 
     with patched.context() as here:
-        here.setattr("monitorbench.guardrail.service.decision_of", breaks)
+        here.setattr("monitorbench.guardrail.service.DecisionLine", breaks)
         yield
 
 

@@ -12,8 +12,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.endpoint import Served
 from monitorbench.config.study import Study
 from monitorbench.guardrail import calibrated
-from monitorbench.guardrail.calibrated import ServedJudge
-from monitorbench.guardrail.opened import open_part
+from monitorbench.guardrail.calibrated import ServedJudge, open_part
 from monitorbench.guardrail.runner import Runner, Unjudged
 from monitorbench.judging.judge import TRIAL, judge_spec
 from monitorbench.judging.serving import served
@@ -114,7 +113,7 @@ def test_the_calibrated_runs_models_are_those_expected(
     }
     monkeypatch.setattr(calibrated, "read_finished", lambda run: manifest)
     name = f"a/b/{calibrated.content_hash(spec.identity)}"
-    assert calibrated._judge(one, tmp_path, name).served_models == ("smollm2_135m-2025-12-31",)
+    assert calibrated._judge(one, tmp_path, name, as_typed=True).served_models == ("smollm2_135m-2025-12-31",)
 
 
 @pytest.mark.parametrize("limits", [(), ("engine.requests_per_minute=1",)])

@@ -16,7 +16,7 @@ from scripted_monitor import NAME, by_number, monitor_of, running, threshold, ve
 
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
-from monitorbench.guardrail.log import AppendedLog, open_appended, read_lines
+from monitorbench.guardrail.decision import AppendedLog, open_appended, read_lines
 from monitorbench.guardrail.service import Guardrail, serving
 from monitorbench.interop.guardrail import litellm
 from monitorbench.judging.serving.http import HttpAnswer, Refusal
@@ -246,7 +246,7 @@ def test_each_category_has_its_threshold(tmp_path: Path):
         threshold(0.2, "sycophancy_bias"), threshold(0.8, "own"), threshold(None, "safety_permission")
     )
     with monitor_of(point=point) as monitor, running(monitor, tmp_path) as served:
-        found = {name: served.post(asks("0.5", category=name))[1] for name in monitor.thresholds}
+        found = {name: served.post(asks("0.5", category=name))[1] for name in monitor.calibrated.thresholds}
         assert {name: (one["action"], one["error"]) for name, one in found.items()} == {
             "sycophancy_bias": ("flag", None),
             "own": ("pass", None),

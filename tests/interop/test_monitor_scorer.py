@@ -19,6 +19,7 @@ from small_models import smollm2_folder
 from studies import study as compose
 
 from monitorbench.config.base import UserError
+from monitorbench.guardrail.calibrated import Calibrated
 from monitorbench.interop.inspect import monitor_scorer
 from monitorbench.interop.inspect.live import LiveMonitor, live_monitor
 from monitorbench.interop.inspect.read import read
@@ -116,7 +117,7 @@ def test_another_judge_than_the_calibrated_one_does_not_judge(
     """A threshold promises nothing of another model's scores."""
     live_monitor.cache_clear()
     monkeypatch.setattr("monitorbench.judging.identity.weights_identity", lambda _: "sha256:other")
-    with pytest.raises(UserError, match=r"is not what .* would ask now .* calibrate again"):
+    with pytest.raises(UserError, match="the judge that was calibrated can't be had"):
         monitor_scorer(calibrated)
 
 
@@ -188,6 +189,9 @@ def test_what_is_not_scored_is_nan_with_a_reason(
 class _Judge:
     """Scores a sample by its own number; fails where one says so."""
 
+    def close(self) -> None:
+        """Close nothing."""
+
     def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
         if any(sample.pair_id == "bad" for sample in samples):
             raise UserError("the endpoint is gone")
@@ -199,9 +203,9 @@ def test_every_thread_gets_the_verdict_on_its_own_sample(
 ):
     """Samples that wait are judged together; a mixed-up one is a false alarm on the wrong agent."""
     point = read_operating_point(calibrated)
-    spec: Any = SimpleNamespace(shots=SimpleNamespace(k=0), route=None)
-    live = LiveMonitor(compose(primary="evaluate"), spec, point)
-    monkeypatch.setattr(live, "_opened", _Judge)
+    part: Any = SimpleNamespace(spec=SimpleNamespace(shots=SimpleNamespace(k=0), route=None))
+    live = LiveMonitor(Calibrated(calibrated, point, calibrated, None, {}), part)
+    monkeypatch.setattr("monitorbench.interop.inspect.live.open_part", lambda *_: _Judge())
     samples = [make_sample(pair_id=str(n)) for n in range(100)]
     with ThreadPoolExecutor(16) as threads:
         found = list(threads.map(live.judge, samples))

@@ -10,7 +10,7 @@ from small_models import smollm2_folder
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
 
 from monitorbench.config.study import Prompt, Study
-from monitorbench.engines.stored.load import load_tokenizer
+from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.logged import open_logged
 from monitorbench.prompts.render import Renderer

@@ -13,8 +13,8 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.judging.serving import connection, http
+from monitorbench.judging.serving.connection import HttpAnswer, Refusal
 from monitorbench.judging.serving.http import HttpServer, Limits, listening
-from monitorbench.judging.serving.refusal import HttpAnswer, Refusal
 
 BODY = json.dumps({"a": 1}).encode()
 HEAD = b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -6,9 +6,9 @@ import pytest
 from scripted_engine import ScriptedEngine, completion
 
 from monitorbench.config.base import ConfigError
-from monitorbench.engines.local_model import LocalModel
+from monitorbench.engines.open import LocalModel
 from monitorbench.engines.protocol import Decoding, Reply, Request
-from monitorbench.engines.reasoning import ReasoningTokens, think_first
+from monitorbench.engines.two_passes import ReasoningTokens, think_first
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import UnscoredReason

@@ -13,6 +13,7 @@ from local_server import LocalServer, QuietHandler, running
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import judge_name, training_facts
+from monitorbench.judging.serving.connection import KeyRequired
 from monitorbench.judging.serving.served import (
     Address,
     address_file,
@@ -21,7 +22,6 @@ from monitorbench.judging.serving.served import (
     reach,
     write_address,
 )
-from monitorbench.judging.serving.server_key import KeyRequired
 from monitorbench.studies.transfer import runs_of
 
 SERVED = {"weights": "w", "adapter": "", "dtype": "bfloat16", "training": None}

@@ -18,7 +18,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom, read_head, windows
+from monitorbench.engines.stored.head import HEAD_FILE, FittedHead, ReadFrom, read_head, windows
 from monitorbench.judging import evaluate as evaluating
 from monitorbench.judging.states import States
 from monitorbench.records import Label, Split
@@ -123,7 +123,7 @@ def test_a_response_of_windows_is_as_bad_as_its_worst(asked: Any, reads: tuple[s
     """If it failed: one bad moment would be lost in a long trajectory, or a score be of no window."""
     study = asked(*reads, "head.window=8", "head.regularisation=[0.1]", "dataset.train.pairs_per_cell=30")
     run = fitting.fit_head(study)
-    head = read_head(run / FILE)
+    head = read_head(run / HEAD_FILE)
     assert head.read_from.window == 8
     judged = evaluating.evaluate(asked(f"monitor.head={run}"))
     scores = {one.sample_id: one.score for one in read_verdicts(judged / "verdicts.jsonl")}
@@ -158,14 +158,14 @@ def test_a_window_weighs_as_its_share_of_its_sample(asked: Any):
 def test_a_fit_is_reused_and_repeated_to_the_same_bytes(asked: Any, planted: Path, tmp_path: Path):
     """If it failed: two machines, or two days, would have different probes of one name."""
     run = fitting.fit_head(asked("head=mlp", "head.epochs=4"))
-    first = (run / FILE).read_bytes()
+    first = (run / HEAD_FILE).read_bytes()
     before = (run / "manifest.json").stat().st_mtime_ns
     assert fitting.fit_head(asked("head=mlp", "head.epochs=4")) == run
     assert (run / "manifest.json").stat().st_mtime_ns == before
     again = fitting.fit_head(asked("head=mlp", "head.epochs=4", f"paths.runs={tmp_path / 'again'}"))
-    assert (again / FILE).read_bytes() == first
+    assert (again / HEAD_FILE).read_bytes() == first
     other = fitting.fit_head(asked("head=mlp", "head.epochs=4", "seed=1"))
-    assert (other / FILE).read_bytes() != first
+    assert (other / HEAD_FILE).read_bytes() != first
 
 
 def test_the_states_are_extracted_once(asked: Any, monkeypatch: pytest.MonkeyPatch):
@@ -213,8 +213,8 @@ def test_a_head_of_another_prompt_or_other_weights_is_refused(
     run = fitting.fit_head(asked("head.regularisation=[1.0]"))
     with pytest.raises(ConfigError, match="fitted with another prompt than direct"):
         evaluating.evaluate(asked(f"monitor.head={run}", "prompt.user='{{ response }}\n{{ request }}'"))
-    other = read_head(run / FILE)
-    moved = tmp_path_factory.mktemp("head") / FILE
+    other = read_head(run / HEAD_FILE)
+    moved = tmp_path_factory.mktemp("head") / HEAD_FILE
     FittedHead(ReadFrom(**{**vars(other.read_from), "weights": "sha256:0"}), other.tensors).save(moved)
     with pytest.raises(ConfigError, match="fitted on sha256:0"):
         evaluating.evaluate(asked(f"monitor.head={moved}"))
@@ -223,14 +223,14 @@ def test_a_head_of_another_prompt_or_other_weights_is_refused(
 def test_a_head_that_is_none_or_changed_is_refused(asked: Any, tmp_path: Path):
     """If it failed: whatever lies there would judge."""
     run = fitting.fit_head(asked("head.regularisation=[1.0]"))
-    tensors = load_file(run / FILE)
+    tensors = load_file(run / HEAD_FILE)
     tensors["c"] += 1
-    save_file(tensors, run / FILE)
-    with pytest.raises(UserError, match=FILE):
+    save_file(tensors, run / HEAD_FILE)
+    with pytest.raises(UserError, match=HEAD_FILE):
         evaluating.evaluate(asked(f"monitor.head={run}"))
-    (tmp_path / FILE).write_bytes(b"no head")
+    (tmp_path / HEAD_FILE).write_bytes(b"no head")
     with pytest.raises(UserError, match=r"no head as train/fit\.py writes it"):
-        evaluating.evaluate(asked(f"monitor.head={tmp_path / FILE}"))
+        evaluating.evaluate(asked(f"monitor.head={tmp_path / HEAD_FILE}"))
     with pytest.raises(UserError, match=r"expected a run of train/fit\.py"):
         evaluating.evaluate(asked(f"monitor.head={tmp_path / 'none'}"))
 

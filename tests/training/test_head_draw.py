@@ -10,9 +10,15 @@ from small_models import planted_samples
 from small_runs import settings
 
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.stored.directions import FILE as DIRECTIONS
-from monitorbench.engines.stored.directions import Direction, HeadPlace, read_directions, save_directions
-from monitorbench.engines.stored.head import FILE, read_head
+from monitorbench.engines.stored.head import (
+    DIRECTIONS_FILE,
+    HEAD_FILE,
+    Direction,
+    HeadPlace,
+    read_directions,
+    read_head,
+    save_directions,
+)
 from monitorbench.judging import evaluate as evaluating
 from monitorbench.judging.states import StatesPrompt
 from monitorbench.metrics.columns import OVERALL
@@ -50,16 +56,18 @@ def test_a_bootstrap_draws_whole_questions():
 
 def test_seeds_of_a_linear_head_are_replicates_only_with_a_draw(fitted_on: Any):
     """If it failed: a spread over seeds would be no spread, or one where nothing was drawn."""
-    tensors = [read_head(fitted_on("head.draw=bootstrap", f"seed={seed}") / FILE).tensors for seed in (0, 1)]
+    tensors = [
+        read_head(fitted_on("head.draw=bootstrap", f"seed={seed}") / HEAD_FILE).tensors for seed in (0, 1)
+    ]
     assert not np.array_equal(tensors[0]["v"], tensors[1]["v"])
-    same = [(fitted_on(f"seed={seed}") / FILE).read_bytes() for seed in (0, 1)]
+    same = [(fitted_on(f"seed={seed}") / HEAD_FILE).read_bytes() for seed in (0, 1)]
     assert same[0] == same[1]
 
 
 def test_the_directions_are_the_heads_weights_of_raw_states(fitted_on: Any, tmp_path: Path):
     """If it failed: cosines would compare standardisations, not what the heads look for."""
     run = fitted_on("head.layers=[0.5,1.0]", "head.positions=[last,mean]")
-    head, found = read_head(run / FILE), read_directions(run / DIRECTIONS)
+    head, found = read_head(run / HEAD_FILE), read_directions(run / DIRECTIONS_FILE)
     assert len(found) == 4
     reads = head.read_from
     chosen = next(one for one in found if one.place == (reads.layer, reads.position))
@@ -70,8 +78,8 @@ def test_the_directions_are_the_heads_weights_of_raw_states(fitted_on: Any, tmp_
     logits = np.log(scores / (1 - scores))
     assert np.allclose(np.diff(states @ chosen.weights_H), np.diff(logits), atol=1e-4)
     save_directions(found, tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (run / DIRECTIONS).read_bytes()
-    assert not (fitted_on("head=mlp", "head.epochs=2") / DIRECTIONS).is_file()
+    assert (tmp_path / "again").read_bytes() == (run / DIRECTIONS_FILE).read_bytes()
+    assert not (fitted_on("head=mlp", "head.epochs=2") / DIRECTIONS_FILE).is_file()
 
 
 def test_directions_survive_the_file(tmp_path: Path):

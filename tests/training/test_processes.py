@@ -15,8 +15,7 @@ from accelerate.commands.config.config_args import ClusterConfig
 from small_runs import curve, drift, fp32, losses, settings
 
 from monitorbench.config.base import UserError
-from monitorbench.engines.adapter_gate import adapter_change
-from monitorbench.engines.open import open_engine
+from monitorbench.engines.open import adapter_change, open_engine
 from monitorbench.engines.protocol import Decoding
 from monitorbench.training import processes, sft
 

@@ -74,6 +74,8 @@ class Stage:
     """Whether a study asks its engine about a dataset: a missing key is then told before data are built."""
     needs: Sequence[str] = ()
     """Modules of an extra without which the stage could not finish: asked for before it begins."""
+    ahead: Callable[[Sequence[str]], None] | None = None
+    """Begins, by the typed arguments alone, what can go on while they are composed."""
     no_frozen: str = ""
     """Why the stage can't run a frozen study, where it can't."""
     after_sweep: Callable[[Sequence[tuple[Study, Path]]], None] | None = None
@@ -109,6 +111,8 @@ class Stage:
                     "in these lines\n" + textwrap.indent(self.examples, "  ")
                 )
             watch()
+            if self.ahead is not None:
+                self.ahead(arguments)
             runs = _Running(self, arguments).runs()
             if runs and self.exit_code is not None and (code := self.exit_code(runs)):
                 raise SystemExit(code)

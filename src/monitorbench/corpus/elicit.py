@@ -34,7 +34,7 @@ from monitorbench.corpus.elicited import (
     pairs_by_source,
 )
 from monitorbench.engines.protocol import Decoding, Model, Request
-from monitorbench.engines.reasoning import ReasoningTokens, think_first
+from monitorbench.engines.two_passes import ReasoningTokens, think_first
 from monitorbench.prompts.chat_template import templated
 from monitorbench.records import Category, Message, Role
 from monitorbench.runs.directory import RunDirectory

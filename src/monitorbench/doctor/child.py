@@ -56,8 +56,7 @@ def training(study: Study, folder: Path, loader: Literal["transformers", "unslot
 
         import_unsloth()
     from monitorbench.engines.stored.adapter import Base
-    from monitorbench.engines.stored.load import load_tokenizer
-    from monitorbench.engines.stored.model_folder import model_weights_sha256
+    from monitorbench.engines.stored.model_folder import load_tokenizer, model_weights_sha256
     from monitorbench.engines.weights import weights_folder, weights_identity
     from monitorbench.prompts.render import Renderer
     from monitorbench.training import processes

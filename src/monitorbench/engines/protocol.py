@@ -1,6 +1,6 @@
 """The interfaces to a model: `Model` is asked by all callers, wherever it runs; `Engine` takes token ids.
 
-A `Model` is an engine of this process with its tokenizer (`engines.local_model`), or a chat endpoint
+A `Model` is an engine of this process with its tokenizer (`engines.open.LocalModel`), or a chat endpoint
 (`engines.endpoint.chat`); `engines.open` chooses.
 """
 
@@ -143,7 +143,7 @@ class Model(Protocol):
         ...
 
     def prepare(self, first: Request, decoding: Decoding) -> float | None:
-        """Load what there is to load; what an adapter changes on a request (`engines.local_model`), or None.
+        """Load what there is to load; what an adapter changes on a request (see `LocalModel`), or None.
 
         Raises `UserError` for an adapter that changes nothing.
         """

@@ -9,9 +9,14 @@ from typing import Any
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Monitor
 from monitorbench.engines.stored.gguf import GgufSource, convert_gguf, gguf_source, gguf_tokenizer
-from monitorbench.engines.stored.hub import hub_commit, hub_folder
-from monitorbench.engines.stored.load import load_causal_lm, load_tokenizer
-from monitorbench.engines.stored.model_folder import model_folder_sha256, refuse_unloadable
+from monitorbench.engines.stored.model_folder import (
+    hub_commit,
+    hub_folder,
+    load_causal_lm,
+    load_tokenizer,
+    model_folder_sha256,
+    refuse_unloadable,
+)
 from monitorbench.runs.directory import checked_file, is_finished, read_manifest
 from monitorbench.runs.files import locked
 

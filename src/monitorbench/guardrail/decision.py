@@ -1,16 +1,27 @@
-"""Flag or pass: what a verdict comes to under the settings, and its line in the log.
+"""Flag or pass: what a verdict comes to under the settings, and its line in an append-only log.
 
 Promises: a request without a score is never passed where `serve.fails=closed`, unless in shadow mode, where
-nothing is ever flagged; a line says what the monitor found, what was decided by it, and what was answered.
+nothing is ever flagged; a line says what the monitor found, what was decided by it, and what was answered. A
+line is whole or not there, and reaches the disk within about a second; a torn last line is cut off on
+opening; another process on the same file is refused; once the log is closed nothing is written any more,
+whoever still holds it, and nothing of it is kept in memory.
 """
 
-from typing import Literal
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
-from monitorbench.guardrail.monitor import GuardrailVerdict
 from monitorbench.records import Message
+from monitorbench.runs.files import locked, unsealed_line
+from monitorbench.runs.keyed_log import append_line, synced
 
 Action = Literal["flag", "pass"]
 
@@ -82,38 +93,65 @@ def reason(decision: DecisionLine) -> str:
     return f"{scored}; {decision.detail}" if decision.detail else scored
 
 
-def decision_of(
-    verdict: GuardrailVerdict,
-    settings: Serve,
-    *,
-    sample_id: str,
-    time: str,
-    monitor: str,
-    threshold: float | None,
-    seconds: float,
-    category: str | None,
-    text: tuple[tuple[Message, ...], tuple[Message, ...]] | None,
-    draw: int,
-) -> DecisionLine:
-    """The decision on a verdict; `text` is what is logged of request and response."""
-    action = decided(verdict.flagged, settings)
-    return DecisionLine(
-        sample_id=sample_id,
-        draw=draw,
-        time=time,
-        monitor=monitor,
-        score=verdict.score,
-        threshold=threshold,
-        flagged=verdict.flagged,
-        decided=action,
-        answered=answered(action, settings),
-        fails=settings.fails,
-        shadow=settings.shadow,
-        error=verdict.why or None,
-        detail=verdict.detail,
-        seconds=round(seconds, 6),
-        prompt_tokens=verdict.prompt_tokens,
-        category=category,
-        request=text[0] if text else None,
-        response=text[1] if text else None,
-    )
+_PIECE = 2**16
+
+
+class AppendedLog:
+    """An open log; several threads may append."""
+
+    def __init__(self, path: Path, stream: int) -> None:
+        self._path, self._stream = path, stream
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def append(self, line: str) -> None:
+        """Add a JSON object; `UserError` where it can't be written, or where the log is closed."""
+        with self._lock:
+            if self._is_closed:  # the descriptor may be another file's by now
+                raise UserError(f"{self._path}: closed, as its server is ending")
+            append_line(self._path, self._stream, line)
+
+    def close(self) -> None:
+        """Take nothing any more."""
+        with self._lock:
+            self._is_closed = True
+
+
+@contextmanager
+def open_appended(path: Path) -> Iterator[AppendedLog]:
+    """Open for appending, alone; on leaving, everything is on disk. Raises what `locked` raises."""
+    with locked(path) as stream:
+        _cut_torn(stream)
+        with synced(path, stream):
+            log = AppendedLog(path, stream)
+            try:
+                yield log
+            finally:
+                log.close()
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of all whole lines; `UserError` on one that is not as it was written."""
+    *lines, _ = path.read_bytes().split(b"\n")
+    objects = []
+    for number, line in enumerate(lines, 1):
+        body = unsealed_line(line)
+        if body is None:
+            raise UserError(f"{path}:{number}: not as it was written, edited or damaged; remove the line")
+        objects.append(json.loads(body))
+    return objects
+
+
+def _cut_torn(stream: int) -> None:
+    """Cut off what follows the last line's end."""
+    end = os.fstat(stream).st_size
+    position = end
+    while position > 0:
+        begin = max(0, position - _PIECE)
+        newline = os.pread(stream, position - begin, begin).rfind(b"\n")
+        if newline >= 0:
+            position = begin + newline + 1
+            break
+        position = begin
+    if position != end:
+        os.ftruncate(stream, position)

@@ -13,13 +13,11 @@ import numpy as np
 
 from monitorbench.config.deployment import Serve
 from monitorbench.conversations.chats import unseen_media
-from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
-from monitorbench.guardrail.opened import open_part
+from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge, open_part
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.scoring.combination.cascade import Cascade, run_cascade, sent_on
 from monitorbench.scoring.combination.ensembles import combine
-from monitorbench.scoring.operating_point import labels_at
 
 
 class GuardrailVerdict(NamedTuple):
@@ -38,10 +36,9 @@ class OpenMonitor:
     """The judges of a calibrated monitor, open."""
 
     def __init__(self, calibrated: Calibrated, runners: Mapping[str, Runner]) -> None:
-        self._calibrated, self._runners = calibrated, runners
+        self._runners = runners
         self.name = calibrated.monitor
-        self.thresholds = {row.category: row.threshold for row in calibrated.point.thresholds}
-        """By category; "" for all."""
+        self.calibrated = calibrated
 
     @property
     def is_failing(self) -> bool:
@@ -59,13 +56,7 @@ class OpenMonitor:
             why = next((verdict.unscored.value for verdict in verdicts if verdict.unscored), "no_score")
             detail = "; ".join(filter(None, (verdict.detail for verdict in verdicts)))
             return GuardrailVerdict(None, None, why, detail, tokens)
-        (label,) = labels_at(
-            self._calibrated.point,
-            monitor=self.name,
-            scores=[score],
-            answers=[None],
-            categories=[str(sample.category)],
-        )
+        label = self.calibrated.label(score, str(sample.category))
         if label is None:
             return GuardrailVerdict(
                 None, score, "no_threshold", f"category {sample.category} has none", tokens
@@ -75,7 +66,7 @@ class OpenMonitor:
 
     def _score(self, sample: Sample, deadline: float) -> tuple[float | None, list[Verdict]]:
         """The score, and what was asked for it."""
-        rule = self._calibrated.rule
+        rule = self.calibrated.rule
         if isinstance(rule, Cascade):
             return self._cascade(rule, sample, deadline)
         verdicts = self._ask_all(sample, deadline)

@@ -1,6 +1,6 @@
-"""`eval/serve.py serve.guardrail=true`: a calibrated monitor as a guardrail.
+"""`eval/serve.py`: a model's own server, or with `serve.guardrail=true` a calibrated monitor as a guardrail.
 
-While it answers, `server.json` in the run directory has its address, its key where it asks for one,
+While a guardrail answers, `server.json` in the run directory has its address, its key where it asks for one,
 and what it serves; `decisions.jsonl` has what it decided, and `refusals.jsonl` what it did not take.
 """
 
@@ -10,14 +10,13 @@ import secrets
 from collections import Counter
 from pathlib import Path
 
-from monitorbench.config.base import Config, UserError
+from monitorbench.config.base import Config, ConfigError, UserError
 from monitorbench.config.deployment import Serve
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import PATH, serving
-from monitorbench.judging.serving.listening import LOOPBACK, free_port, reached_at, terminable
-from monitorbench.judging.serving.served import answering
+from monitorbench.judging.serving.served import LOOPBACK, answering, free_port, reached_at, terminable
 from monitorbench.runs.directory import RunDirectory
 
 _log = logging.getLogger(__name__)
@@ -38,12 +37,36 @@ class GuardrailAddress(Config):
     shadow: bool
 
 
-def serve_guardrail(study: Study) -> Path:
-    """Serve what `operating_point` was calibrated for, at its threshold, until interrupted.
+def serve(study: Study) -> Path:
+    """Serve what is configured until interrupted; returns the run directory.
 
-    Raises `ConfigError` where no point is given, `UserError` where its judge can't be had here, its port is
-    taken, or the variable with its key is not set.
+    Raises what `judging.serving.vllm_server.serve` raises, `ConfigError` for settings of a guardrail where
+    none is asked for, and `UserError` where a guardrail's judge can't be had, its port is taken or the
+    variable with its key is not set.
     """
+    if study.serve.guardrail:
+        return _serve_guardrail(study)
+    if of_guardrail := _settings_of_a_guardrail(study.operating_point, study.serve):
+        raise ConfigError(
+            f"{of_guardrail}: a guardrail's, and serve.guardrail=false serves the model alone, without a "
+            "threshold; expected serve.guardrail=true"
+        )
+    from monitorbench.judging.serving.vllm_server import serve as serve_model
+
+    return serve_model(study)
+
+
+def _settings_of_a_guardrail(operating_point: Path | None, serve: Serve) -> str:
+    """The first that was set, as it is typed; empty where none was."""
+    if operating_point is not None:
+        return f"operating_point={operating_point}"
+    usual = Serve().model_dump()
+    changed = (f"serve.{name}={value}" for name, value in serve.model_dump().items() if value != usual[name])
+    return next(changed, "")
+
+
+def _serve_guardrail(study: Study) -> Path:
+    """Serve what `operating_point` was calibrated for, at its threshold."""
     settings = study.serve
     calibrated = read_calibrated(study)
     key = _key(settings)
@@ -62,7 +85,7 @@ def serve_guardrail(study: Study) -> Path:
             pid=os.getpid(),
             monitor=monitor.name,
             operating_point=calibrated.directory.resolve().name,
-            thresholds=monitor.thresholds,
+            thresholds=calibrated.thresholds,
             fails=settings.fails,
             shadow=settings.shadow,
         )

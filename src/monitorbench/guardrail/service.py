@@ -19,23 +19,22 @@ from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
 from monitorbench.conversations.chats import Exchange
 from monitorbench.conversations.read import NoChat
-from monitorbench.guardrail.asked import asked_in, category_in, sample_asked
 from monitorbench.guardrail.decision import (
+    AppendedLog,
     DecisionLine,
     RefusedRequest,
     answered,
     decided,
-    decision_of,
+    open_appended,
     reason,
 )
-from monitorbench.guardrail.log import AppendedLog, open_appended
 from monitorbench.guardrail.monitor import GuardrailVerdict, OpenMonitor
 from monitorbench.interop.guardrail import litellm
 from monitorbench.interop.guardrail.telemetry import evaluation_event
+from monitorbench.judging.serving.asked import asked_in, category_in, json_in, sample_asked
+from monitorbench.judging.serving.connection import HttpAnswer, Refusal
 from monitorbench.judging.serving.http import HttpServer, Limits, listening
-from monitorbench.judging.serving.listening import reached_at
-from monitorbench.judging.serving.refusal import HttpAnswer, Refusal
-from monitorbench.strict_json import loads
+from monitorbench.judging.serving.served import reached_at
 
 DECISIONS, REFUSALS, EVENTS = "decisions.jsonl", "refusals.jsonl", "events.jsonl"
 PATH = "/guardrail"
@@ -68,7 +67,7 @@ class Guardrail:
     def own(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """`POST /guardrail`."""
         try:
-            call = asked_in(_json(body), self._settings.unknown_content)
+            call = asked_in(json_in(body), self._settings.unknown_content)
             decision = self._judged(call.exchange, call.id, call.category, headers)
         except NoChat as error:
             return Refusal(400, str(error))
@@ -77,7 +76,7 @@ class Guardrail:
     def of_litellm(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """LiteLLM's path: a request is remembered and let through, its answer is judged with it."""
         try:
-            call = litellm.call_in(_json(body), self._settings.unknown_content)
+            call = litellm.call_in(json_in(body), self._settings.unknown_content)
             if not call.is_response:
                 self._requests.remember(call)
                 return HttpAnswer(200, litellm.answer("pass", ""))
@@ -134,7 +133,7 @@ class Guardrail:
         self, exchange: Exchange, name: str, category: str | None, headers: Mapping[str, str]
     ) -> DecisionLine:
         began = time.monotonic()
-        thresholds = self._monitor.thresholds
+        thresholds = self._monitor.calibrated.thresholds
         if "" not in thresholds and category not in thresholds:
             raise NoChat(f"category: expected one of {', '.join(thresholds)}, which have a threshold each")
         sample = sample_asked(exchange, category)
@@ -162,18 +161,27 @@ class Guardrail:
         by_caller: bool = True,
     ) -> DecisionLine:
         """The decision, in the log; one that can't be logged is none."""
-        thresholds = self._monitor.thresholds
-        decision = decision_of(
-            verdict,
-            self._settings,
+        settings = self._settings
+        action = decided(verdict.flagged, settings)
+        decision = DecisionLine(
             sample_id=sample_id,
+            draw=self._draw(),
             time=_now(),
             monitor=self._monitor.name,
-            threshold=thresholds.get("", thresholds.get(category or "")),
-            seconds=seconds,
+            score=verdict.score,
+            threshold=self._monitor.calibrated.threshold(category),
+            flagged=verdict.flagged,
+            decided=action,
+            answered=answered(action, settings),
+            fails=settings.fails,
+            shadow=settings.shadow,
+            error=verdict.why or None,
+            detail=verdict.detail,
+            seconds=round(seconds, 6),
+            prompt_tokens=verdict.prompt_tokens,
             category=category,
-            text=text,
-            draw=self._draw(),
+            request=text.request if text else None,
+            response=text.response if text else None,
         )
         try:
             unshown = {"request", "response"} if text is None else None
@@ -236,13 +244,6 @@ def serving(
             )
         )
         yield server, guardrail
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return loads(body)
-    except (ValueError, RecursionError) as error:
-        raise NoChat(f"body: no JSON ({' '.join(str(error).split())[:120]})") from error
 
 
 def _own_body(found: DecisionLine) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def open_head(
         stored = States(monitor, engine, prompt, models, *how).__enter__()
         place = stored.layers.index(reads.layer), reads.positions.index(reads.position)
         return HeadJudge(head, prompt, stored.rendering, fits, identity, stored, place)
-    from monitorbench.engines.hidden_states import HiddenStates
+    from monitorbench.engines.transformers_engine import HiddenStates
 
     engine, weights = states_engine(monitor, engine, prompt), weights_folder(monitor, models)
     rendering = unkept_rendering(head, weights, prompt, monitor)

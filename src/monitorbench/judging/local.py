@@ -11,7 +11,7 @@ from typing import Any
 
 from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKind
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request, Tap
-from monitorbench.engines.reasoning import think_first
+from monitorbench.engines.two_passes import think_first
 from monitorbench.judging.identity import IN_KEYS, verdict_key
 from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading
 from monitorbench.judging.passes import NumberModel, evidence_first, extract_then_judge

@@ -11,7 +11,7 @@ from monitorbench.judging.judge import NO_SHOTS, Judge, JudgeSpec, PromptJudge
 from monitorbench.prompts.few_shot import Shots
 
 if TYPE_CHECKING:
-    from monitorbench.engines.local_model import LocalModel
+    from monitorbench.engines.open import LocalModel
 
 
 def open_judge(

@@ -14,7 +14,7 @@ from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.engines.protocol import Tap
-from monitorbench.engines.stored.load import load_config
+from monitorbench.engines.stored.model_folder import load_config
 from monitorbench.engines.stored.states import as_stored
 from monitorbench.engines.weights import weights_folder
 from monitorbench.judging.evaluate import Planned, evaluate, needed_splits, planned_evaluation

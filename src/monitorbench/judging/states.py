@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from monitorbench.config.engine import Engine, states_engine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.training import Position, Storage
-from monitorbench.engines.hidden_states import HiddenStates, layer_numbers
 from monitorbench.engines.protocol import Decoding, Reply, Request
-from monitorbench.engines.stored.load import load_config, load_tokenizer
+from monitorbench.engines.stored.model_folder import load_config, load_tokenizer
 from monitorbench.engines.stored.states import StateStore, open_states
+from monitorbench.engines.transformers_engine import HiddenStates, layer_numbers
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.response_span import response_span

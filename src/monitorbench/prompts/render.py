@@ -13,7 +13,7 @@ from typing import Any
 from jinja2.exceptions import TemplateError
 
 from monitorbench.config.study import Prompt, PromptKind, Reasoning
-from monitorbench.engines.reasoning import ReasoningTokens
+from monitorbench.engines.two_passes import ReasoningTokens
 from monitorbench.prompts.chat_template import templated
 from monitorbench.prompts.label_tokens import LabelTokens, behind, single, word_tokens
 from monitorbench.prompts.scale import ScaleTokens, scale_tokens

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.engines.stored.directions import FILE, read_directions
+from monitorbench.engines.stored.head import DIRECTIONS_FILE, read_directions
 from monitorbench.metrics.directions import (
     DirectionsFacts,
     Found,
@@ -60,10 +60,10 @@ def _head(evaluation: Evaluation) -> Path | None:
 
 def _read(head: Path) -> dict[Place, Found] | None:
     folder = head.parent if head.is_file() else head
-    if not (folder / FILE).is_file():
+    if not (folder / DIRECTIONS_FILE).is_file():
         return None  # of another kind, or by itself
     try:
-        read = read_directions(checked_file(folder, FILE))
+        read = read_directions(checked_file(folder, DIRECTIONS_FILE))
     except UserError as error:
         _log.warning("transfer: left out of the directions: %s", error)
         return None

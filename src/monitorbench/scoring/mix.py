@@ -16,6 +16,7 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import WITH_THINKING, WITHOUT_THINKING, BoolArray, Columns
 from monitorbench.metrics.guarantees.mix import Mix, join_strata
+from monitorbench.metrics.significance import fisher_exact
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 
@@ -86,8 +87,6 @@ def _strata(columns: Columns, traced: frozenset[str]) -> _Strata:
 
 def _cut_by_trace(calibration: Columns, test: Columns) -> frozenset[str]:
     """The cells whose share of benign questions with a trace differs between the splits beyond chance."""
-    from scipy.stats import fisher_exact  # a second to import, and often not needed
-
     counts: dict[str, list[list[int]]] = {}
     for row, columns in enumerate((calibration, test)):
         cells = _strata(columns, frozenset())
@@ -99,7 +98,5 @@ def _cut_by_trace(calibration: Columns, test: Columns) -> frozenset[str]:
             table = counts.setdefault(str(cells.names[code]), [[0, 0], [0, 0]])
             table[row] = [n_with, n - n_with]
     return frozenset(
-        cell
-        for cell, table in counts.items()
-        if all(map(sum, table)) and fisher_exact(table).pvalue <= _CHANCE
+        cell for cell, table in counts.items() if all(map(sum, table)) and fisher_exact(table) <= _CHANCE
     )

@@ -237,7 +237,7 @@ def hub_errors() -> tuple[type[Exception], ...]:
     """Exceptions that the hub's client raises when it is offline, refused, or given a bad name."""
     from huggingface_hub.errors import EntryNotFoundError
 
-    from monitorbench.engines.stored.hub import client_errors
+    from monitorbench.engines.stored.model_folder import client_errors
 
     return (*client_errors(), EntryNotFoundError)
 

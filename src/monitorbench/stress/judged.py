@@ -39,7 +39,7 @@ from monitorbench.runs.verdict_log import (
 from monitorbench.stress.changes.change import Change, PromptChange, changed
 
 if TYPE_CHECKING:
-    from monitorbench.engines.local_model import LocalModel
+    from monitorbench.engines.open import LocalModel
 
 _log = logging.getLogger(__name__)
 

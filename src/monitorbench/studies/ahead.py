@@ -1,8 +1,8 @@
-"""Fit a dataset's shortcut checks in a second process, while the first one imports and reads verdicts.
+"""Fit a dataset's shortcut checks in two more processes, while the first one composes, imports and reads.
 
 They depend on the dataset alone and take longer than everything else where no model judges. Promises: the
-numbers are the same, since both processes ask the same functions, which keep what they come to under a lock;
-where the second one fails or can't be had, the first does the work, and says what is wrong.
+numbers are the same, since all processes ask the same functions, which keep what they come to under a lock;
+where another one fails or can't be had, the first does the work, and says what is wrong.
 """
 
 import multiprocessing
@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,32 +18,70 @@ from pathlib import Path
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 
+_begun: list[Connection] = []
+"""The end of a pipe to the process that was begun; empty where there is none, or nothing to wait for."""
 
-def shortcuts_ahead(study: Study) -> Callable[[Path], None]:
-    """Start the second process, and return what tells it the dataset's directory once that is written.
 
-    Starts none where a second core or Linux's fork is missing, or where threads may run, such as numpy's: a
+def begin(arguments: Sequence[str]) -> None:
+    """Begin a second process, which imports scikit-learn, where these arguments of `choose` run no model.
+
+    Begins none where a second core or Linux's fork is missing, or where threads may run, such as numpy's: a
     lock that a thread holds stays locked in the copy of its process.
     """
+    monitors = [entry for word in arguments if word.startswith("monitors=") for entry in _entries(word)]
+    imports = any(word.startswith("from=") for word in arguments)
+    is_quick = "plan=true" not in arguments and (monitors or imports)
+    runs_a_model = not is_quick or not all(entry.endswith(".jsonl") for entry in monitors)
     has_threads = threading.active_count() > 1 or "numpy" in sys.modules
-    if has_threads or sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
-        return lambda _: None
+    if runs_a_model or has_threads or sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
+        return
     context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    context.Process(target=_fit, args=(study, receiver, sender), daemon=True).start()
-    receiver.close()
-    return sender.send
+    here, there = context.Pipe()
+    context.Process(target=_fit, args=(there, here), daemon=True).start()
+    there.close()
+    _begun[:] = [here]
 
 
-def _fit(study: Study, receiver: Connection, sender: Connection) -> None:
+def _entries(override: str) -> list[str]:
+    return [entry.strip("'\" ") for entry in override.partition("=")[2].strip("[]").split(",")]
+
+
+def fit(study: Study, data: Path) -> None:
+    """Let the process that was begun, if any, fit the shortcut checks of a dataset that is built."""
+    for process in _begun:
+        process.send((study, data))
+
+
+def wait() -> None:
+    """Wait until the process that was told a dataset has begun to fit it, lest the work be done twice."""
+    while _begun:
+        with suppress(EOFError):
+            _begun.pop().recv()
+
+
+def _fit(there: Connection, here: Connection) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the first process says what a signal means, and ends this
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sender.close()  # so that reading ends with the first process
+    here.close()  # so that reading ends with the first process
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # no thread of numpy's begins, so that this can be copied again
     from monitorbench.corpus.classifiers import small_fits
     from monitorbench.scoring.baselines import baselines_of
     from monitorbench.scoring.recommendation.shortcuts import shortcuts_over
 
     with small_fits(), suppress(EOFError, UserError):  # entered first: it imports scikit-learn
-        data: Path = receiver.recv()
-        shortcuts_over(study, data)
-        baselines_of(study, data)
+        study, data = there.recv()
+        if baselines := os.fork():
+            signal.signal(signal.SIGTERM, lambda *_: _end_both(baselines))
+            there.send(None)
+            shortcuts_over(study, data)
+            os.waitpid(baselines, 0)
+        else:
+            try:
+                baselines_of(study, data)
+            finally:
+                os._exit(0)
+
+
+def _end_both(baselines: int) -> None:
+    os.kill(baselines, signal.SIGKILL)
+    os._exit(1)

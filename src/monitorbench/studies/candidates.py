@@ -10,8 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 from monitorbench.config.base import ConfigError
 from monitorbench.config.load import read_frozen
+from monitorbench.config.monitor import Monitor
+from monitorbench.config.project import option_file, options
 from monitorbench.config.study import Study
 
 Compose = Callable[[Sequence[str]], Study]
@@ -20,29 +24,32 @@ Compose = Callable[[Sequence[str]], Study]
 _EXPECTED = "expected a monitor's name, NAME:PROMPT, a .jsonl file of verdicts, or a training run"
 
 
-def candidate_studies(monitors: Sequence[str], compose: Compose, configured: Sequence[str]) -> list[Study]:
-    """The study of each entry of `monitors=[…]`, in their order.
+def candidate_studies(study: Study, compose: Compose, trees: Sequence[Path]) -> list[Study]:
+    """The study of each entry of `monitors=[…]`, in their order; `trees` hold the configured monitors.
 
-    Raises `ConfigError` for an entry that is no monitor, and for two of one name.
+    Raises `ConfigError` for an entry that is no monitor.
     """
-    if not monitors:
+    if not study.monitors:
         raise ConfigError(f"monitors=[]: nothing to choose from; {_EXPECTED}, as 'monitors=[a,b]'")
 
     @cache  # composing takes a third of a second
     def composed(*overrides: str) -> Study:
         return compose(overrides)
 
-    studies = [_candidate(entry, composed, configured) for entry in monitors]
+    return [_candidate(entry, study, composed, trees) for entry in study.monitors]
+
+
+def refuse_twins(candidates: Sequence[Study]) -> None:
+    """Raise `ConfigError` for two candidates of one name and prompt."""
     from monitorbench.judging.evaluate import judge_name  # takes seconds, which a typo must not cost
 
     names = Counter(
-        (judge_name(study.monitor, study.engine), prompt_name(study.monitor.verdicts, study.prompt.name))
-        for study in studies
+        (judge_name(one.monitor, one.engine), prompt_name(one.monitor.verdicts, one.prompt.name))
+        for one in candidates
     )
     for (judge, prompt), n in names.items():
         if n > 1:
             raise ConfigError(f"monitors: two of them are {judge} with prompt {prompt}; expected each once")
-    return studies
 
 
 def prompt_name(verdicts: Path | None, prompt: str) -> str:
@@ -50,15 +57,15 @@ def prompt_name(verdicts: Path | None, prompt: str) -> str:
     return "recorded" if verdicts else prompt
 
 
-def _candidate(entry: str, composed: Callable[..., Study], configured: Sequence[str]) -> Study:
+def _candidate(entry: str, study: Study, composed: Callable[..., Study], trees: Sequence[Path]) -> Study:
     path = Path(entry)
     if path.suffix == ".jsonl":
-        return _recorded(path, composed)
+        return study.model_copy(update={"monitor": _recorded(path, trees)})
     if (path / "config.json").is_file():
         base = read_frozen(path / "config.json").monitor
-        return composed().model_copy(update={"monitor": base.model_copy(update={"adapter": path})})
+        return study.model_copy(update={"monitor": base.model_copy(update={"adapter": path})})
     name, _, prompt = entry.partition(":")
-    if name not in configured:
+    if name not in (configured := options("monitor", trees)):
         near = difflib.get_close_matches(name, configured, n=1)
         expected = f"did you mean {near[0]}?" if near else f"{_EXPECTED}; configured are "
         names = "" if near else ", ".join(configured)
@@ -66,11 +73,11 @@ def _candidate(entry: str, composed: Callable[..., Study], configured: Sequence[
     return composed(f"monitor={name}", *([f"prompt={prompt}"] if prompt else []))
 
 
-def _recorded(path: Path, composed: Callable[..., Study]) -> Study:
-    """The study of recorded verdicts, whose monitor has the file's name without `verdicts-`."""
+def _recorded(path: Path, trees: Sequence[Path]) -> Monitor:
+    """The monitor of recorded verdicts, which has the file's name without `verdicts-`."""
     if not path.is_file():
         raise ConfigError(f"monitors: {path}: no such file; {_EXPECTED}")
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", path.stem.removeprefix("verdicts-"))[:80] or "recorded"
-    study = composed("monitor=recorded", "monitor.verdicts=recorded.jsonl")  # the same for every file
-    monitor = study.monitor.model_copy(update={"verdicts": path, "name": name})
-    return study.model_copy(update={"monitor": monitor})
+    file = option_file("monitor", "recorded", trees)
+    assert file is not None, "the package has conf/monitor/recorded.yaml"
+    return Monitor.model_validate({**yaml.safe_load(file.read_text("utf-8")), "name": name, "verdicts": path})

@@ -5,7 +5,7 @@ in a process of its own, so that none stays in memory.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.store import read_split
-from monitorbench.interop.imports.stage import imported_runs
 from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.serving.served import described
@@ -32,7 +31,8 @@ from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.recommendation.deployment import deployment_of
 from monitorbench.scoring.recommendation.stage import recommendation_run
 from monitorbench.scoring.score import transfer
-from monitorbench.studies.candidates import prompt_name
+from monitorbench.studies import ahead
+from monitorbench.studies.candidates import prompt_name, refuse_twins
 from monitorbench.sweeps.worker import run_stage
 
 SPLITS = (Split.CALIBRATION, Split.TEST)
@@ -47,18 +47,17 @@ class _Candidate(NamedTuple):
     runs: Mapping[Split, Path]
 
 
-def choose(study: Study, candidates: Sequence[Study], on_data: Callable[[Path], None]) -> Path:
+def choose(study: Study, candidates: Sequence[Study]) -> Path:
     """Answer which of some candidates to deploy; returns the run directory of the comparison.
 
-    `on_data` is told the dataset's directory as soon as that is written.
-    The sentence of `recommend` stands on top of its page. Raises `ConfigError` for an engine on whose scores
-    nothing is calibrated, and what the stages raise.
+    The sentence of `recommend` stands on top of its page. Raises `ConfigError` for two candidates of one name
+    and for an engine on whose scores nothing is calibrated, and what the stages raise.
     """
+    refuse_twins(candidates)
     deployment_of(study.stakes, study.recommend, study.calibrate)  # refused before hours of judging
     for candidate in candidates:
         refuse_fast_scores(candidate.engine, "`choose` calibrates")
     data = ensure(study, SPLITS)
-    on_data(data)
     return _answered(
         study,
         [
@@ -68,15 +67,17 @@ def choose(study: Study, candidates: Sequence[Study], on_data: Callable[[Path], 
     )
 
 
-def choose_imported(study: Study, on_data: Callable[[Path], None]) -> Path:
+def choose_imported(study: Study) -> Path:
     """Answer which of the monitors whose scores `from` holds to deploy; returns as `choose` does.
 
     Half of the groups calibrate where neither the file nor a setting says which do. Raises what `import`
     raises, and `UserError` where a split has no sample.
     """
+    from monitorbench.interop.imports.stage import imported_runs  # pandas, which recorded verdicts don't need
+
     deployment_of(study.stakes, study.recommend, study.calibrate)
     data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE)
-    on_data(data)
+    ahead.fit(study, data)
     for split in SPLITS:
         if split not in {of for _, of in runs}:
             raise UserError(f"choose: {data}: no sample for {split}; expected samples of both splits")
@@ -95,6 +96,7 @@ def _answered(study: Study, candidates: Sequence[_Candidate]) -> Path:
     evaluations = tuple(run for candidate in candidates for run in candidate.runs.values())
     candidates_runs = study.recommend.model_copy(update={"runs": evaluations})
     asked = study.model_copy(update={"recommend": candidates_runs})
+    ahead.wait()
     recommendation = with_page(asked, recommendation_run(asked))
     found = as_recommendation(read_checked(recommendation, FILE))
     thresholds = {(one["monitor"], one["prompt"]): one["threshold"] for one in found["options"]}
@@ -160,6 +162,7 @@ def print_choice_plan(study: Study, candidates: Sequence[Study]) -> None:
     Durations come from the seconds a sample in earlier runs of the same monitor and prompt. Nothing is built,
     judged or written.
     """
+    refuse_twins(candidates)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("monitor", "prompt", "split", "samples", "state", "takes about"):
         table.add_column(name, justify="right" if name == "samples" else "left")

@@ -21,9 +21,15 @@ from monitorbench.config.study import Study
 from monitorbench.config.training import Head, Position
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
-from monitorbench.engines.stored.directions import FILE as DIRECTIONS
-from monitorbench.engines.stored.directions import Direction, HeadPlace, save_directions
-from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom
+from monitorbench.engines.stored.head import (
+    DIRECTIONS_FILE,
+    HEAD_FILE,
+    Direction,
+    FittedHead,
+    HeadPlace,
+    ReadFrom,
+    save_directions,
+)
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.states import States, StatesPrompt, rendering
 from monitorbench.records import Label, Sample, Split
@@ -82,9 +88,9 @@ def fit_head(study: Study) -> Path:
             ),
             chosen.candidate.tensors,
         )
-        head.save(run.path / FILE)
+        head.save(run.path / HEAD_FILE)
         if study.head.kind == "linear":
-            save_directions(_directions(options), run.path / DIRECTIONS)
+            save_directions(_directions(options), run.path / DIRECTIONS_FILE)
         write_json(run.path / SEARCH, [option.facts for option in options])
         _log.info("fit: AUROC on the validation split: %.3f, %s", chosen.candidate.auroc, chosen.words)
         results |= {

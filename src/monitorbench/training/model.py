@@ -11,9 +11,9 @@ from torch.distributed.tensor import DTensor
 from transformers import set_seed
 
 from monitorbench.config.training import Training
-from monitorbench.engines import adapter_gate
+from monitorbench.engines import open
 from monitorbench.engines.stored.adapter import BASE, CONFIG, WEIGHTS, Base, adapter_config, canonical
-from monitorbench.engines.stored.load import load_causal_lm
+from monitorbench.engines.stored.model_folder import load_causal_lm
 from monitorbench.prompts.render import Renderer
 from monitorbench.runs.files import folder_in_the_making, write_atomically, write_json
 from monitorbench.training.checkpoints import writing
@@ -97,4 +97,4 @@ def refuse_idle_adapter(model: Any, renderer: Renderer, example: Example) -> flo
 
     tuned = logprobs().tolist()
     with model.disable_adapter():
-        return adapter_gate.refuse_idle_adapter(tuned, logprobs().tolist())
+        return open.refuse_idle_adapter(tuned, logprobs().tolist())

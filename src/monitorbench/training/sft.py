@@ -20,8 +20,7 @@ from monitorbench.config.training import Training
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.engines.stored.adapter import Base
-from monitorbench.engines.stored.load import load_tokenizer
-from monitorbench.engines.stored.model_folder import model_weights_sha256
+from monitorbench.engines.stored.model_folder import load_tokenizer, model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample, Split, vocabulary

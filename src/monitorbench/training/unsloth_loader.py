@@ -47,7 +47,7 @@ def load_with_unsloth(weights: Path, training: Training, seed: int) -> Any:
     fast = import_unsloth().FastLanguageModel
     import torch
 
-    from monitorbench.engines.stored.load import foreign_code_refused
+    from monitorbench.engines.stored.model_folder import foreign_code_refused
 
     with foreign_code_refused(weights):
         model, _ = fast.from_pretrained(

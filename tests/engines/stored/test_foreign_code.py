@@ -8,7 +8,7 @@ import pytest
 from evaluation import evaluate
 
 from monitorbench.config.base import UserError
-from monitorbench.engines.stored.load import load_causal_lm, load_config, load_tokenizer
+from monitorbench.engines.stored.model_folder import load_causal_lm, load_config, load_tokenizer
 
 CODE = """
 from pathlib import Path

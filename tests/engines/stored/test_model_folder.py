@@ -11,8 +11,7 @@ from safetensors.torch import load_file, save_file
 from small_models import SMOLLM2
 
 from monitorbench.config.base import UserError
-from monitorbench.engines.stored.load import load_causal_lm
-from monitorbench.engines.stored.model_folder import model_weights_sha256
+from monitorbench.engines.stored.model_folder import load_causal_lm, model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.runs.files import file_sha256
 

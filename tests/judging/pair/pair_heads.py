@@ -8,9 +8,9 @@ from sklearn.linear_model import LogisticRegression
 
 from monitorbench.config.study import Study, TransformersEngine
 from monitorbench.config.training import Position
-from monitorbench.engines.hidden_states import HiddenStates
-from monitorbench.engines.stored.head import FILE, FittedHead, ReadFrom
-from monitorbench.engines.stored.load import load_tokenizer
+from monitorbench.engines.stored.head import HEAD_FILE, FittedHead, ReadFrom
+from monitorbench.engines.stored.model_folder import load_tokenizer
+from monitorbench.engines.transformers_engine import HiddenStates
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.states import rendering
 from monitorbench.prompts.render import Renderer
@@ -52,7 +52,7 @@ def fitted_heads(
             ),
             {name: tensor.astype(np.float32) for name, tensor in tensors.items()},
         )
-        found[position] = folder / position / FILE
+        found[position] = folder / position / HEAD_FILE
         found[position].parent.mkdir(parents=True)
         head.save(found[position])
     return found

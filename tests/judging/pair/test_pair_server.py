@@ -16,17 +16,11 @@ from made_verdicts import made_verdict
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.training import Position
+from monitorbench.conversations.read import NoChat
 from monitorbench.judging.judge import sample_of
-from monitorbench.judging.serving import pair_server as serving
+from monitorbench.judging.serving.asked import AskedExchange, asked_in, json_in, sample_asked
 from monitorbench.judging.serving.http import MOST_BYTES, HttpServer
-from monitorbench.judging.serving.pair_server import (
-    JudgedByBoth,
-    JudgeRequest,
-    asked_in,
-    listening,
-    open_both,
-)
-from monitorbench.judging.serving.refusal import Refusal
+from monitorbench.judging.serving.pair_server import JudgedByBoth, listening, open_both
 from monitorbench.judging.serving.vllm_server import serve
 from monitorbench.records import Label, Message, Role, Sample
 from monitorbench.runs.directory import read_manifest
@@ -100,9 +94,7 @@ def test_requests_at_once_get_each_their_own_answer():
 def test_messages_are_taken_as_they_are():
     """If it failed: an agent's tool calls would be judged as plain text, or not at all."""
     turns = [{"role": "assistant", "content": "one"}, {"role": "tool", "content": "two words"}]
-    asked = asked_in(asks(turns).encode())
-    assert isinstance(asked, JudgeRequest)
-    sample = serving.sample_asked(asked)
+    sample = sample_asked(asked_in(json.loads(asks(turns)), "refuse").exchange, None)
     assert [one.role for one in sample.response] == ["assistant", "tool"]
     assert sample.request == (Message(role=Role.USER, content="Why?"),)
 
@@ -112,7 +104,7 @@ def test_messages_are_taken_as_they_are():
     [
         ("{", "/judge", {}, 400, "body: no JSON"),
         (asks("a")[:-1] + ', "request": "b"}', "/judge", {}, 400, "'request' twice"),
-        ('{"request": "a"}', "/judge", {}, 400, "response: Field required"),
+        ('{"request": "a"}', "/judge", {}, 400, "response: missing"),
         (asks("a")[:-1] + ', "threshold": 1}', "/judge", {}, 400, "threshold"),
         (asks([]), "/judge", {}, 400, "response"),
         (asks("a"), "/v1/chat/completions", {}, 404, "expected POST /judge"),
@@ -159,8 +151,11 @@ def test_one_failure_is_one_answer(caplog: pytest.LogCaptureFixture):
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: asks(text).encode("utf-8", "replace")))
 def test_any_body_is_asked_or_refused(body: bytes):
     """If it failed: a body would end a connection without a word."""
-    found = asked_in(body)
-    assert isinstance(found, JudgeRequest) or (isinstance(found, Refusal) and "\n" not in found.error)
+    try:
+        found: object = asked_in(json_in(body), "refuse")
+    except NoChat as error:
+        found = str(error)
+    assert isinstance(found, AskedExchange) or "\n" not in str(found)
 
 
 @pytest.mark.slow

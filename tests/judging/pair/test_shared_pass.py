@@ -11,11 +11,11 @@ from small_models import smollm2_folder
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.training import Position
-from monitorbench.engines.hidden_states import HiddenStates
 from monitorbench.engines.open import open_engine
 from monitorbench.engines.protocol import Decoding, Tap
 from monitorbench.engines.stored.head import read_head
-from monitorbench.engines.stored.load import load_tokenizer
+from monitorbench.engines.stored.model_folder import load_tokenizer
+from monitorbench.engines.transformers_engine import HiddenStates
 from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.logged import open_logged
 from monitorbench.judging.open import open_judge

@@ -16,6 +16,7 @@ from scipy.stats import norm
 from studies import study
 
 from monitorbench.config.base import UserError
+from monitorbench.config.project import trees_of
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -125,9 +126,8 @@ def test_choose_states_the_sentence_of_recommend_and_report(
         of_data = ("dataset=jsonl", f"dataset.path={EXAMPLE}") if primary == "choose" else ()
         return study(*of_data, *quick, f"paths.runs={example / runs}", *more, primary=primary)
 
-    directory = choose(
-        composed([]), candidate_studies([str(file) for file in files], composed, []), lambda data: None
-    )
+    asked = composed([f"monitors=[{','.join(map(str, files))}]"])
+    directory = choose(asked, candidate_studies(asked, composed, trees_of()))
     chosen = _read(directory / "recommendation.json")
     assert (
         unescape((directory / "report.html").read_text()).count(chosen["sentence"].replace(" %", "\xa0%"))

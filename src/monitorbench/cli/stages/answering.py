@@ -1,13 +1,13 @@
 """Stages that turn verdicts into numbers and an answer, keep watch over it, and check machines and runs."""
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.cli.stage import Stage, imported
 from monitorbench.config.base import ConfigError
-from monitorbench.config.project import options, trees_of
+from monitorbench.config.project import trees_of
 from monitorbench.config.study import Study
+from monitorbench.studies import ahead
 from monitorbench.studies.candidates import Compose, candidate_studies
 
 _log = logging.getLogger(__name__)
@@ -27,33 +27,30 @@ def _report(study: Study, _: Compose) -> Path:
     return report(study)
 
 
-def _candidates(monitors: Sequence[str], compose: Compose) -> list[Study]:
-    return candidate_studies(monitors, compose, options("monitor", trees_of()))
-
-
 def _choose(study: Study, compose: Compose) -> Path:
-    from monitorbench.studies.ahead import shortcuts_ahead
-
-    is_quick = all(entry.endswith(".jsonl") for entry in study.monitors)  # no model judges meanwhile
-    on_data = shortcuts_ahead(study) if is_quick else lambda _: None
     if study.from_:
         if study.monitors:
             raise ConfigError(f"monitors=[{','.join(study.monitors)}]: expected this or from=, not both")
         from monitorbench.studies.choose import choose_imported
 
-        return choose_imported(study, on_data)
-    candidates = _candidates(study.monitors, compose)
+        return choose_imported(study)
+    candidates = candidate_studies(study, compose, trees_of())
     _log.info("choose: %d monitors over dataset=%s", len(candidates), study.dataset.name)
+    if all(entry.endswith(".jsonl") for entry in study.monitors):  # no model judges meanwhile
+        from monitorbench.corpus.build import ensure
+        from monitorbench.records import Split
+
+        ahead.fit(study, ensure(study, (Split.CALIBRATION, Split.TEST)))
     from monitorbench.studies.choose import choose  # takes seconds: what is typed was looked at before
 
-    return choose(study, candidates, on_data)
+    return choose(study, candidates)
 
 
 def _choice_plan(study: Study, compose: Compose) -> None:
     if study.from_:
         _log.info("choose: no model is run: the scores are in %s", ", ".join(map(str, study.from_)))
         return
-    candidates = _candidates(study.monitors, compose)
+    candidates = candidate_studies(study, compose, trees_of())
     from monitorbench.studies.choose import print_choice_plan
 
     print_choice_plan(study, candidates)
@@ -79,6 +76,7 @@ answer's sentence, and prints the directory with `report.html` as its last line.
         judges=lambda study: any(not entry.endswith(".jsonl") for entry in study.monitors),
         no_frozen="composes a study for each monitor; expected the typed settings",
         needs=("matplotlib",),
+        ahead=ahead.begin,
     ),
     Stage(
         "import",

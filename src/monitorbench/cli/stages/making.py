@@ -203,7 +203,7 @@ Prints what is shown to make it worse, a row a change, and the run's directory (
     ),
     Stage(
         "serve",
-        "monitorbench.guardrail.stage:serve",
+        "monitorbench.guardrail.serve:serve",
         """Serve a monitor, adapter included, through vLLM's OpenAI-compatible server until Ctrl-C.
 
     monitorbench serve monitor=smollm2_135m engine=vllm

@@ -25,10 +25,18 @@ from monitorbench.engines.endpoint.limits import (
     retry_delay,
     waited_until,
 )
-from monitorbench.engines.endpoint.redaction import redacted, redacted_body, redacted_reply
 from monitorbench.engines.endpoint.reply import failed, one_line, read_reply
 from monitorbench.engines.endpoint.token_ids import completion_fields, read_completion
-from monitorbench.engines.endpoint.wire import BoundedClient, Problem, attempt, chat_fields, most_bytes
+from monitorbench.engines.endpoint.wire import (
+    BoundedClient,
+    Problem,
+    attempt,
+    chat_fields,
+    most_bytes,
+    redacted,
+    redacted_body,
+    redacted_reply,
+)
 from monitorbench.engines.protocol import Decoding, Reply, Request
 
 _CONNECT_SECONDS = 30.0

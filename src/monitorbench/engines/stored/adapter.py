@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from monitorbench.config.base import Config, UserError
-from monitorbench.engines.stored.load import foreign_code_refused, load_config
-from monitorbench.engines.stored.model_folder import model_weights_sha256
+from monitorbench.engines.stored.model_folder import foreign_code_refused, load_config, model_weights_sha256
 from monitorbench.runs.files import file_sha256, refuse_changed
 
 CONFIG, WEIGHTS, BASE = "adapter_config.json", "adapter_model.safetensors", "base.json"

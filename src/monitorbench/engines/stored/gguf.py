@@ -16,8 +16,12 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.monitor import Monitor, PackagedModel
-from monitorbench.engines.stored.hub import hub_commit, hub_file, hub_file_sha256
-from monitorbench.engines.stored.load import foreign_code_refused
+from monitorbench.engines.stored.model_folder import (
+    foreign_code_refused,
+    hub_commit,
+    hub_file,
+    hub_file_sha256,
+)
 from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import file_sha256, folder_in_the_making
 

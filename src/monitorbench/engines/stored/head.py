@@ -1,10 +1,15 @@
-"""A probe's head on disk: one safetensors file, with what it reads beside its weights."""
+"""A probe's head on disk, with what it reads beside its weights, and the directions that its fit found.
+
+A head keeps the place in the model that validation chose. Heads are compared at one place, which need not be
+that of each, so a linear head's run keeps the direction of every layer and position in a second file.
+"""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +31,7 @@ def windows(n_tokens: int, longest: int | None) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
-FILE = "head.safetensors"
+HEAD_FILE = "head.safetensors"
 
 
 @dataclass(frozen=True)
@@ -105,9 +110,9 @@ def head_file(head: Path) -> Path:
         return head
     if (head / MANIFEST).is_file():
         read_finished(head)
-        if (head / FILE).is_file():
-            return checked_file(head, FILE)
-    raise UserError(f"monitor.head={head}: no {FILE} there; expected a run of train/fit.py")
+        if (head / HEAD_FILE).is_file():
+            return checked_file(head, HEAD_FILE)
+    raise UserError(f"monitor.head={head}: no {HEAD_FILE} there; expected a run of train/fit.py")
 
 
 def read_head(file: Path) -> FittedHead:
@@ -122,3 +127,52 @@ def read_head(file: Path) -> FittedHead:
         return FittedHead(ReadFrom(**stated), load_file(file))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{file}: no head as train/fit.py writes it; fit it again") from error
+
+
+DIRECTIONS_FILE = "directions.safetensors"
+
+
+class HeadPlace(NamedTuple):
+    """A place in a model where states are read."""
+
+    layer: int
+    """Counted from 1."""
+    position: Position
+
+
+class Direction(NamedTuple):
+    """Weights of a logistic regression on the states of one place."""
+
+    place: HeadPlace
+    auroc: float
+    """AUROC on the validation split, in [0, 1]."""
+    weights_H: NDArray[np.float32]
+    """Weights of the states as they are, not standardised: the logit is their product, plus a constant."""
+
+
+def save_directions(directions: Sequence[Direction], file: Path) -> None:
+    """Write the file; equal directions give equal bytes."""
+    from safetensors.numpy import save_file
+
+    tensors = {_name(direction.place): direction.weights_H for direction in directions}
+    stated = [{**direction.place._asdict(), "auroc": direction.auroc} for direction in directions]
+    save_file(dict(sorted(tensors.items())), file, {"directions": json.dumps(stated)})
+
+
+def read_directions(file: Path) -> list[Direction]:
+    """The directions in a file, in their order; `UserError` where it is none."""
+    from safetensors import SafetensorError, safe_open
+    from safetensors.numpy import load_file
+
+    try:
+        with safe_open(file, "numpy") as opened:
+            stated = json.loads((opened.metadata() or {})["directions"])
+        tensors = load_file(file)
+        places = [(HeadPlace(entry["layer"], entry["position"]), float(entry["auroc"])) for entry in stated]
+        return [Direction(place, auroc, tensors[_name(place)]) for place, auroc in places]
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{file}: no directions as train/fit.py writes them; fit it again") from error
+
+
+def _name(place: HeadPlace) -> str:
+    return f"{place.layer}/{place.position}"

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from monitorbench.config.base import ConfigError, Incomplete
 from monitorbench.config.pilot import LanguageModelAgent
 from monitorbench.config.study import LabelWords, Prompt, PromptKind
-from monitorbench.engines.reasoning import THOUGHT, part_thinking, without_tag
+from monitorbench.engines.two_passes import THOUGHT, part_thinking, without_tag
 from monitorbench.intervention.loop.agents import ChosenAction, Policy, Situation
 from monitorbench.intervention.transcripts import request, response
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task

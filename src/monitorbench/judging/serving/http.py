@@ -28,7 +28,7 @@ from starlette.routing import Route
 
 from monitorbench.config.base import UserError
 from monitorbench.judging.serving import connection
-from monitorbench.judging.serving.refusal import (
+from monitorbench.judging.serving.connection import (
     MOST_HEAD,
     HttpAnswer,
     Refusal,

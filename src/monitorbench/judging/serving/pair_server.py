@@ -15,62 +15,35 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.endpoint import Served
 from monitorbench.config.engine import TransformersEngine, with_states
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
+from monitorbench.conversations.read import NoChat
 from monitorbench.engines.size import refuse_too_large
 from monitorbench.engines.weights import weights_folder
 from monitorbench.judging.evaluate import judge_name, training_facts
 from monitorbench.judging.identity import judge_identity
-from monitorbench.judging.judge import TRIAL, Judge, judge_spec, sample_of
+from monitorbench.judging.judge import TRIAL, Judge, judge_spec
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.pair import open_pair
+from monitorbench.judging.serving.asked import asked_in, json_in, sample_asked
+from monitorbench.judging.serving.connection import HttpAnswer, Refusal
 from monitorbench.judging.serving.http import HttpServer
 from monitorbench.judging.serving.http import listening as listening_at
-from monitorbench.judging.serving.listening import LOOPBACK, free_port, reached_at, terminable
-from monitorbench.judging.serving.refusal import HttpAnswer, Refusal
-from monitorbench.judging.serving.served import Address, answering
-from monitorbench.records import Message, Role, Sample, Verdict
+from monitorbench.judging.serving.served import (
+    LOOPBACK,
+    Address,
+    answering,
+    free_port,
+    reached_at,
+    terminable,
+)
+from monitorbench.records import Sample, Verdict
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.strict_json import loads
-
-_Messages = Annotated[tuple[Message, ...], Field(min_length=1)]
-
-
-class JudgeRequest(BaseModel):
-    """Body of `/judge`; a text stands for one message, the user's and the assistant's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    request: str | _Messages
-    response: str | _Messages
-
-
-def sample_asked(asked: JudgeRequest) -> Sample:
-    """The request and the response as a sample."""
-    request, response = (
-        (Message(role=role, content=content),) if isinstance(content, str) else content
-        for role, content in ((Role.USER, asked.request), (Role.ASSISTANT, asked.response))
-    )
-    return sample_of(request, response)
-
-
-def asked_in(body: bytes) -> JudgeRequest | Refusal:
-    """Read a body; a refusal for one that is no JSON or has not the fields of `JudgeRequest`."""
-    try:
-        return JudgeRequest.model_validate(loads(body))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(field) for field in first["loc"][:1]) or "body"
-        return Refusal(400, f"{where}: {first['msg']}; expected request and response, each text or messages")
-    except (ValueError, RecursionError) as error:
-        return Refusal(400, f"body: no JSON ({str(error)[:120]})")
 
 
 class JudgedByBoth(NamedTuple):
@@ -131,16 +104,17 @@ def listening(judges: AskBoth, host: str, port: int, key: str | None) -> Iterato
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge") as worker:
 
-        def timed(asked: JudgeRequest) -> dict[str, Any]:
+        def timed(sample: Sample) -> dict[str, Any]:
             began = time.perf_counter()
-            judged = judges(sample_asked(asked))
-            return answer_of(judged, time.perf_counter() - began)
+            return answer_of(judges(sample), time.perf_counter() - began)
 
         def judged(body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
-            asked = asked_in(body)
-            if isinstance(asked, Refusal):
-                return asked
-            return HttpAnswer(200, worker.submit(timed, asked).result())
+            try:
+                asked = asked_in(json_in(body), "refuse")
+                sample = sample_asked(asked.exchange, asked.category)
+            except NoChat as error:
+                return Refusal(400, str(error))
+            return HttpAnswer(200, worker.submit(timed, sample).result())
 
         with listening_at({"/judge": judged}, host, port, key, names=(reached_at(host),)) as server:
             yield server

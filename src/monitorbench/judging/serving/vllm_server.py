@@ -27,18 +27,22 @@ from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study, VllmEngine
 from monitorbench.engines.size import refuse_too_large
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, refuse_unfit_adapter
-from monitorbench.engines.stored.load import load_config
+from monitorbench.engines.stored.model_folder import load_config
 from monitorbench.engines.vllm_engine import MOST_SCORED, lora_rank, runs_on_cpu, vllm_environment
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.adapters import by_adapter
 from monitorbench.judging.evaluate import judge_name, training_facts
-from monitorbench.judging.serving.listening import EVERYWHERE, LOOPBACK, free_port, reached_at, terminable
 from monitorbench.judging.serving.served import (
     DIRECTLY,
+    EVERYWHERE,
+    LOOPBACK,
     Address,
     address_file,
     answering,
     end_address,
+    free_port,
+    reached_at,
+    terminable,
     write_address,
 )
 from monitorbench.runs.directory import RunDirectory
@@ -137,7 +141,7 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[VllmServer]:
         *_lora(dict(zip(names, folders, strict=True))),
     ]
     if key:
-        command += ["--middleware", "monitorbench.judging.serving.server_key.KeyRequired"]
+        command += ["--middleware", "monitorbench.judging.serving.connection.KeyRequired"]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as stream:
         # A session of its own: Ctrl-C in the terminal reaches us, and we end the whole group.

@@ -3,7 +3,9 @@
 Promises: the page keeps what `report.html` promises of text and addresses; there is no script on it.
 """
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -84,15 +86,26 @@ def page_values(recommendation: Recommendation) -> dict[str, Any]:
             for at_test in (option["at_test"] for option in options)
         ),
         "left_out": len(recommendation["options"]) - len(rows),
-        # Safe to put in as they are: drawn here, every name in them an outline or escaped.
-        "plane": Markup(plane(recommendation, options)),
-        "cost_figure": Markup(cost_by_base_rate(recommendation)),
+        **_figures(
+            json.dumps({k: v for k, v in recommendation.items() if k in Recommendation.__annotations__})
+        ),
         "data": dataset_name(recommendation["data"]),
         "base_rate": percent(recommendation["settings"]["base_rate"]),
         "n_in_1000": in_1000(1000 * recommendation["settings"]["base_rate"], None),
         "confidence": percent(recommendation["confidence"]),
         "range": f"{low}{DASH}{high}",
         "best": best(recommendation) if recommendation["monitor"] is not None else "",
+    }
+
+
+@lru_cache(maxsize=1)  # the page of a comparison shows those of its recommendation again
+def _figures(recommendation: str) -> Mapping[str, Markup]:
+    """Draw the figures of a recommendation, which is given as JSON."""
+    drawn: Recommendation = json.loads(recommendation)
+    # Safe to put in as they are: drawn here, every name in them an outline or escaped.
+    return {
+        "plane": Markup(plane(drawn, drawn["options"][:_SHOWN])),
+        "cost_figure": Markup(cost_by_base_rate(drawn)),
     }
 
 

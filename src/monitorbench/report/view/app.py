@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from monitorbench.judging.serving.refusal import to_another_host
+from monitorbench.judging.serving.connection import to_another_host
 from monitorbench.report.template import policy, templates
 from monitorbench.report.view.rows import Runs
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.judging.serving.listening import free_port, terminable
+from monitorbench.judging.serving.served import free_port, terminable
 from monitorbench.report.view.app import HOST, view_app
 from monitorbench.report.view.rows import Runs
 

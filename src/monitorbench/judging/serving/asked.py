@@ -1,4 +1,4 @@
-"""Body of `POST /guardrail`: a request and a response, or a trajectory, as JSON."""
+"""Body of `POST /guardrail` and `POST /judge`: a request and a response, or a trajectory, as JSON."""
 
 from typing import NamedTuple
 
@@ -7,6 +7,7 @@ from monitorbench.conversations.chats import Exchange, has_something, messages_i
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.judging.judge import sample_of
 from monitorbench.records import Message, Role, Sample
+from monitorbench.strict_json import loads
 
 _LONGEST_NAME = 200
 _FIELDS = ("id", "request", "response", "trajectory", "category")
@@ -19,6 +20,14 @@ class AskedExchange(NamedTuple):
     """The caller's name for it; empty where there is none."""
     exchange: Exchange
     category: str | None
+
+
+def json_in(body: bytes) -> object:
+    """The JSON value of a body; raises `NoChat` where it is none."""
+    try:
+        return loads(body)
+    except (ValueError, RecursionError) as error:
+        raise NoChat(f"body: no JSON ({' '.join(str(error).split())[:120]})") from error
 
 
 def asked_in(value: object, unknown: UnknownContent) -> AskedExchange:
