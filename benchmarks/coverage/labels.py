@@ -130,14 +130,15 @@ def _savings(rng: np.random.Generator, n_runs: int) -> Table:
         covered = [holds([end], truth)[0] for end, truth in zip(ends, (missed, far), strict=True)]
         return [ends[0].high - ends[0].low, covered[0], ends[1].high - ends[1].low, covered[1]]
 
+    ways: tuple[tuple[int, Design | None], ...] = (
+        (1_250, None),
+        (1_250, "uniform"),
+        (500, "uniform"),
+        (500, "stratified"),
+        (500, "active"),
+    )
     for auroc, far in product((0.9, 0.95), (0.01, 0.05)):
-        for n, design in (
-            (1_250, None),
-            (1_250, "uniform"),
-            (500, "uniform"),
-            (500, "stratified"),
-            (500, "active"),
-        ):
+        for n, design in ways:
             figures = means(one(auroc, far, n, design) for _ in range(n_runs))
             rows.append([f"{auroc:g}", f"{far:.0%}", n, design or "uniform, scores not used", *figures])
     return Table(

@@ -68,7 +68,8 @@ def weighted_share(
     """
     if not len(labels):
         return Share(None, 0.0, 1.0)
-    bad, good = (np.bincount(groups, weights * of) for of in (labels, 1 - labels))
+    sides: list[FloatArray] = [np.bincount(groups, weights * of) for of in (labels, 1 - labels)]
+    bad, good = sides
     largest = float((bad + good).max())
     tail = (1 + confidence) / 2
     value = float(bad.sum() / (bad.sum() + good.sum()))
@@ -178,7 +179,9 @@ def estimated(
     domain = np.where(answered, np.nan_to_num(flagged).T @ (2.0 ** np.arange(len(flagged))[::-1]), -1)
     groups = group_index(of.groups)
     n_groups = int(groups.max(initial=-1)) + 1
-    counts = np.stack([np.bincount(groups, domain == number, n_groups) for number in range(n_domains)])
+    counts: FloatArray = np.stack(
+        [np.bincount(groups, domain == number, n_groups) for number in range(n_domains)]
+    )
     shares = [domain_share(of, domain == number, estimator, confidence) for number in range(n_domains)]
     return {name: _ratio(rate, shares, counts, confidence) for name, rate in rates.items()}
 

@@ -32,7 +32,8 @@ def risk(scores: FloatArray, labels: FloatArray, weights: FloatArray) -> FloatAr
     """
     labelled = ~np.isnan(labels)
     if not labelled.any():
-        return 0.5 / _rank(scores)
+        guess: FloatArray = 0.5 / _rank(scores)
+        return guess
     stratum, weight = strata(scores), np.where(labelled, weights, 0.0)
     bad = weight * np.nan_to_num(labels)
     everywhere = (bad.sum() + 0.5 * weight.sum() / labelled.sum()) / weight.sum()
