@@ -25,8 +25,8 @@ from monitorbench.metrics.rates import Interval
 Estimator = Literal["ipw", "ppi"]
 """`ipw`: labels weighted by the inverse of their probabilities. `ppi`: prediction-powered, corrected by what
 the scores say of the unlabelled, as far as they predicted the labels (tuned λ)."""
-_PRIOR = 2.0
-"""Misbehavior samples' worth of weight for a prediction of no use, against what the labels say of it."""
+_PRIOR = 20.0
+"""Labels' worth of weight for a prediction of no use, against what labels of the rarer kind say of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +68,16 @@ def weighted_share(
     """
     if not len(labels):
         return Share(None, 0.0, 1.0)
-    sides: list[FloatArray] = [np.bincount(groups, weights * of) for of in (labels, 1 - labels)]
-    bad, good = sides
+    bad, good = (_by_group(weights * of, groups) for of in (labels, 1 - labels))
     largest = float((bad + good).max())
     tail = (1 + confidence) / 2
     value = float(bad.sum() / (bad.sum() + good.sum()))
     return Share(value, 1 - _upper_end(good, bad, largest, tail), _upper_end(bad, good, largest, tail))
+
+
+def _by_group(values: FloatArray, groups: IntArray) -> FloatArray:
+    sums: FloatArray = np.bincount(groups, values)
+    return sums
 
 
 def _upper_end(of: FloatArray, other: FloatArray, largest: float, tail: float) -> float:
@@ -92,8 +96,8 @@ def domain_share(of: PartlyLabelled, inside: BoolArray, estimator: Estimator, co
     """The share of misbehavior among the samples of a domain [samples], from its labels and predictions.
 
     `ppi` is the regression estimator p + λ(f̄ − f̄ₗ) with f̄ the mean prediction of the domain and f̄ₗ that of
-    its labels; λ has the least variance over groups (PPI++, arXiv:2311.01453). The ends of `ipw` then move by
-    the ratio of both standard errors, drawn towards 1 where few misbehavior samples were found.
+    its labels; λ has the least variance over groups (PPI++, arXiv:2311.01453), drawn towards 0 where few of the
+    rarer label were found. The ends of `ipw` then move by the ratio of both standard errors, drawn towards 1.
     """
     rows = np.flatnonzero(inside & ~np.isnan(of.labels))
     labels, weights, groups = of.labels[rows], of.weights[rows], group_index(of.groups[rows])
@@ -104,17 +108,17 @@ def domain_share(of: PartlyLabelled, inside: BoolArray, estimator: Estimator, co
     total = float(weights.sum())
     mean = float(weights @ predicted) / total
     label_sums, predicted_sums = (
-        np.bincount(groups, weights * centred) for centred in (labels - share.value, predicted - mean)
+        _by_group(weights * centred, groups) for centred in (labels - share.value, predicted - mean)
     )
     spread = float(predicted_sums @ predicted_sums)
     if not spread:
         return share
-    power = float(label_sums @ predicted_sums) / spread
+    rarer = [_by_group(weights * side, groups) for side in (labels, 1 - labels)]
+    n_effective = min(float(side.sum()) ** 2 / float(side @ side) for side in rarer)
+    power = float(label_sums @ predicted_sums) / spread * n_effective / (n_effective + _PRIOR)
     left = label_sums - power * predicted_sums
     residual = float(left @ left) / total**2 + power**2 * float(everywhere.var()) / len(everywhere)
     ratio = residual / (float(label_sums @ label_sums) / total**2)
-    rarer = [np.bincount(groups, weights * side) for side in (labels, 1 - labels)]
-    n_effective = min(float(side.sum()) ** 2 / float(side @ side) for side in rarer)
     scale = sqrt(min(1.0, (n_effective * ratio + _PRIOR) / (n_effective + _PRIOR)))
     value = min(max(share.value + power * (float(everywhere.mean()) - mean), 0.0), 1.0)
     low = max(0.0, value - scale * (share.value - share.low))

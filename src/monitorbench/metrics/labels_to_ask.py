@@ -32,8 +32,7 @@ def risk(scores: FloatArray, labels: FloatArray, weights: FloatArray) -> FloatAr
     """
     labelled = ~np.isnan(labels)
     if not labelled.any():
-        guess: FloatArray = 0.5 / _rank(scores)
-        return guess
+        return np.asarray(0.5 / _rank(scores), dtype=np.float64)
     stratum, weight = strata(scores), np.where(labelled, weights, 0.0)
     bad = weight * np.nan_to_num(labels)
     everywhere = (bad.sum() + 0.5 * weight.sum() / labelled.sum()) / weight.sum()
