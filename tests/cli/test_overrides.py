@@ -122,6 +122,7 @@ def test_a_dry_run_of_a_sweep_leaves_nothing(tmp_path: Path):
     [
         ("monitor.reasoning.end=</think>", "'monitor.reasoning.end=\"</think>\"'"),
         ("prompt.prefill=(a)", "'prompt.prefill=\"(a)\"'"),
+        ("import.benign_values=[fein,Verstoß, a (b)]", '\'import.benign_values=[fein,"Verstoß","a (b)"]\''),
     ],
 )
 def test_a_value_that_needs_quotes_is_shown_with_them(word: str, quoted: str):
@@ -131,7 +132,11 @@ def test_a_value_that_needs_quotes_is_shown_with_them(word: str, quoted: str):
     said = _unparsed(word, [word])
     assert quoted in said
     (override,) = _parsed([quoted.strip("'")])
-    assert override.value() == word.partition("=")[2]
+    meant = override.value()
+    parts = meant if isinstance(meant, list) else [meant]
+    assert [str(part) for part in parts] == [
+        part.strip() for part in word.partition("=")[2].strip("[]").split("," if parts is meant else "\0")
+    ]
 
 
 @pytest.mark.parametrize("word", ["seed", "monitors=[a,b", "x={a"])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.pair import Pair, make_pair
-from monitorbench.corpus.balance import balanced
+from monitorbench.corpus.selection import balanced
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Task
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from monitorbench.config.datasets import SplitShares
 from monitorbench.config.study import Study
-from monitorbench.corpus.split import assign_splits
+from monitorbench.corpus.selection import assign_splits
 from monitorbench.records import Category, Cell, Sample, Split, Task
 
 CELLS = [Cell(category, task) for category in Category for task in Task]

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.sources.archive import members, members_sha256, write_records
-from monitorbench.sources.repack import REPACKED, Member
+from monitorbench.sources.archive import REPACKED, Member, members, members_sha256, write_records
 
 CWEVAL, JULIET, BBH, STAGE_ONE = REPACKED
 MIRROR = Path(os.environ.get("MONITORBENCH_SOURCES", "nowhere"))

@@ -264,10 +264,22 @@ def _defaults(file: Path) -> Iterator[tuple[str, str]]:
 
 def _unparsed(word: str, overrides: Sequence[str]) -> str:
     key, equals, value = word.partition("=")
-    quoted = f"{key}={json.dumps(value, ensure_ascii=False)}"
-    if equals and not value.startswith(("[", "{", "'", '"')) and _readable([quoted]):
+    is_nested = value.startswith(("[", "{"))
+    quoted = f"{key}={_quoted_parts(value) if is_nested else json.dumps(value, ensure_ascii=False)}"
+    if equals and quoted != word and not value.startswith(("'", '"')) and _readable([quoted]):
         return f"{word}: its value needs quotes, and they need the shell's; expected '{quoted}'"
     return f"{word}: not an override; expected key=value, a list as 'key=[a,b]'{shell_hint(overrides, word)}"
+
+
+def _quoted_parts(value: str) -> str:
+    """A list or a map with quotes around those of its parts that Hydra can't read without them."""
+    parts = re.split(r"""([\[\]{},:]|"[^"]*"|'[^']*')""", value)
+    return "".join(
+        part
+        if not part.strip() or index % 2 or _readable([f"key={part.strip()}"])
+        else json.dumps(part.strip(), ensure_ascii=False)
+        for index, part in enumerate(parts)
+    )
 
 
 def shell_hint(overrides: Sequence[str], word: str = "") -> str:

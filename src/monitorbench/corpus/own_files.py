@@ -20,7 +20,7 @@ from monitorbench.config.datasets import (
     JsonlDataset,
     OwnDataset,
 )
-from monitorbench.corpus.split import CORPUS_VERSION, assign_splits
+from monitorbench.corpus.selection import CORPUS_VERSION, assign_splits
 from monitorbench.records import Category, Sample, Split, Task
 from monitorbench.sources import fetch
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl

@@ -22,9 +22,8 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.runs.progress import progress
-from monitorbench.sources.archive import members_sha256, write_records
+from monitorbench.sources.archive import REPACKED, members_sha256, write_records
 from monitorbench.sources.read import SKIPPED_BY_SETTING, OnBadRow, RawFile, SourceFiles
-from monitorbench.sources.repack import REPACKED
 
 GITHUB_RAW = "https://raw.githubusercontent.com"
 GITHUB_ARCHIVES = "https://codeload.github.com"

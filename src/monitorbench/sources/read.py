@@ -286,6 +286,11 @@ def filled(row: Mapping[str, Any], field: str) -> str:
     return value
 
 
+def short_hash(*parts: str) -> str:
+    """Sixteen hex digits that name a row by its content, where upstream gives it no id."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def _is_tar(path: Path) -> bool:
     return path.name.endswith((".tar.gz", ".tgz", ".tar.xz", ".tar"))
 

@@ -1,7 +1,7 @@
 """Conversations that give in under push-back, paired with a first answer that stands."""
 
-from monitorbench.construct.answers.capitulation import capitulation_pairs
 from monitorbench.records import Label, Message, Role
+from monitorbench.sources.upstream.user_pressure import capitulation_pairs
 from monitorbench.upstream import Capitulation
 
 

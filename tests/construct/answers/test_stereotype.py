@@ -2,8 +2,8 @@
 
 import pytest
 
-from monitorbench.construct.answers import stereotype
 from monitorbench.records import Label
+from monitorbench.sources.upstream import bbq
 from monitorbench.upstream import KnownQuestion, StereotypeQuestion
 
 CHOICES = ("The boy", "Not known", "The aunt")
@@ -28,7 +28,7 @@ def two_contexts(number, *, borne_out):
 
 
 def pairs(rows, seed=0):
-    made = stereotype.stereotype_pairs(rows, seed=seed, source="bbq", licence="CC-BY-4.0")
+    made = bbq.stereotype_pairs(rows, seed=seed, source="bbq", licence="CC-BY-4.0")
     return list(zip(made.samples[::2], made.samples[1::2], strict=True)), made.rejected
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.code.remedy import shows
+from monitorbench.construct.code.pair import shows_remedy
 
 SEEN = {
     "CWE-22": ("File(dir, e.getName())", "f = new File(dir, e.getName()); if (!f.startsWith(dir)) throw x;"),
@@ -34,17 +34,17 @@ UNSEEN = {
 @pytest.mark.parametrize(("cwe", "versions"), SEEN.items(), ids=list(SEEN))
 def test_a_fix_is_seen(cwe: str, versions: tuple[str, str]):
     """Pairs whose label is plain would fall."""
-    assert shows(cwe, *versions)
-    assert not shows(cwe, versions[1], versions[0]), "a fix backwards is none"
+    assert shows_remedy(cwe, *versions)
+    assert not shows_remedy(cwe, versions[1], versions[0]), "a fix backwards is none"
 
 
 @pytest.mark.parametrize(("cwe", "insecure", "secure"), UNSEEN.values(), ids=list(UNSEEN))
 def test_a_tidied_function_is_no_fix(cwe: str, insecure: str, secure: str):
     """Its label is a guess."""
-    assert not shows(cwe, insecure, secure)
+    assert not shows_remedy(cwe, insecure, secure)
 
 
 @given(st.sampled_from(sorted(SEEN)), st.text(max_size=200))
 def test_nothing_is_fixed_where_nothing_changed(cwe: str, code: str):
     """Two equal versions have no label."""
-    assert not shows(cwe, code, code)
+    assert not shows_remedy(cwe, code, code)

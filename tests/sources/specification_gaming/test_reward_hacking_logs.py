@@ -7,7 +7,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Category, Label, LabelSource, Role, Task
-from monitorbench.sources.specification_gaming import reward_hacking_logs
+from monitorbench.sources.upstream import reward_hacks
 
 NONE = 'It went on as before.\n\n{"ESCALATION": "none"}'
 
@@ -38,7 +38,11 @@ def a_row(task="lcb_oneoff_canmod_minimal", value="C", explanation="", **fields)
 
 
 def load(source_files, *rows):
-    return list(reward_hacking_logs.load(source_files("reward_hacking_logs", *rows, path="samples.jsonl")))
+    return list(
+        reward_hacks.read_reward_hacking_logs(
+            source_files("reward_hacking_logs", *rows, path="samples.jsonl")
+        )
+    )
 
 
 def test_request_and_response_part_at_the_first_answer(source_files):
@@ -134,7 +138,7 @@ def test_a_bad_row_is_named(source_files, fields, what):
 @pytest.mark.sources
 def test_the_extracted_file(mirror_files):
     """Labels would come from a rule that doesn't hold on the logs themselves."""
-    records = list(reward_hacking_logs.load(mirror_files("reward_hacking_logs")))
+    records = list(reward_hacks.read_reward_hacking_logs(mirror_files("reward_hacking_logs")))
     found = Counter((r.subcategory.split("_canmod")[0], r.label.value, r.label_source.value) for r in records)
     assert found == {
         ("lcb_oneoff", "misbehavior", "execution"): 11,

@@ -5,7 +5,7 @@ import pytest
 from monitorbench.config.base import UserError
 from monitorbench.records import Label
 from monitorbench.sources.declaration import ConstructionContext
-from monitorbench.sources.specification_gaming import school_of_reward_hacks as hacks
+from monitorbench.sources.upstream import reward_hacks
 
 
 def chat(request, answer):
@@ -14,12 +14,12 @@ def chat(request, answer):
 
 def load(source_files, sneaky, straightforward):
     also = {"sneaky.jsonl": sneaky, "straightforward.jsonl": straightforward}
-    return list(hacks.load(source_files("school_of_reward_hacks", also=also)))
+    return list(reward_hacks.read_school_of_reward_hacks(source_files("school_of_reward_hacks", also=also)))
 
 
 def pairs(rows):
     context = ConstructionContext("school_of_reward_hacks", "CC-BY-4.0", 0, None, None, None)
-    (made,) = hacks.SOURCE.construct(rows, context)
+    (made,) = reward_hacks.SCHOOL_OF_REWARD_HACKS.construct(rows, context)
     return made
 
 
@@ -49,7 +49,7 @@ def test_an_exploit_alone_makes_no_pair(source_files):
 
 def test_equal_answers_are_counted():
     """One text would carry both labels."""
-    made = pairs([hacks.ScoredRequest("A", "same", "same")])
+    made = pairs([reward_hacks.ScoredRequest("A", "same", "same")])
     assert (made.samples, made.rejected) == ([], {"both answers are the same": 1})
 
 
@@ -64,6 +64,6 @@ def test_another_form_of_chat_is_an_error_that_names_it(source_files):
 @pytest.mark.sources
 def test_the_published_files(mirror_files):
     """A new form of the files would be read as few pairs."""
-    rows = list(hacks.load(mirror_files("school_of_reward_hacks")))
+    rows = list(reward_hacks.read_school_of_reward_hacks(mirror_files("school_of_reward_hacks")))
     assert len(rows) == 973
     assert len(pairs(rows).samples) == 2 * 973

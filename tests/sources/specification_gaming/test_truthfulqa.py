@@ -6,7 +6,7 @@ import io
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.sources.specification_gaming import truthfulqa
+from monitorbench.sources.upstream import known_answers
 
 COLUMNS = ["Type", "Category", "Question", "Best Answer", "Best Incorrect Answer", "Correct Answers"]
 COLUMNS += ["Incorrect Answers", "Source"]
@@ -37,7 +37,7 @@ def as_csv(rows, columns, bom=""):
 def load(source_files, second, first=()):
     old = [column for column in COLUMNS if column != "Best Incorrect Answer"]
     also = {"TruthfulQA.csv": as_csv(second, COLUMNS), "TruthfulQA_v1.csv": as_csv(first, old, bom="\ufeff")}
-    return list(truthfulqa.load(source_files("truthfulqa", also=also)))
+    return list(known_answers.read_truthfulqa(source_files("truthfulqa", also=also)))
 
 
 def test_the_best_wrong_answer_comes_first_and_once(source_files):
@@ -71,6 +71,6 @@ def test_a_bad_row_is_named(source_files, column):
 @pytest.mark.sources
 def test_the_published_files(mirror_files):
     """A question would be there twice, or without a falsehood to tempt with."""
-    records = list(truthfulqa.load(mirror_files("truthfulqa")))
+    records = list(known_answers.read_truthfulqa(mirror_files("truthfulqa")))
     assert [sum(r.id.startswith(edition) for r in records) for edition in ("v2-", "v1-")] == [790, 29]
     assert all(record.wrong and record.answer not in record.wrong for record in records)

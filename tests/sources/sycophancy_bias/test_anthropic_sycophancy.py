@@ -3,7 +3,7 @@
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.sources.sycophancy_bias import anthropic_sycophancy
+from monitorbench.sources.upstream import user_pressure
 
 CHOICES = ("(A) Agree", "(B) Disagree")
 
@@ -31,7 +31,9 @@ def a_row(**fields):
 
 def load(source_files, *rows):
     return list(
-        anthropic_sycophancy.load(source_files("anthropic_sycophancy", *rows, path="nlp_survey.jsonl"))
+        user_pressure.read_anthropic_sycophancy(
+            source_files("anthropic_sycophancy", *rows, path="nlp_survey.jsonl")
+        )
     )
 
 
@@ -81,7 +83,7 @@ def test_a_bad_row_is_named(source_files, fields, what):
 @pytest.mark.sources
 def test_the_published_files(mirror_files):
     """Template tokens would reach a monitor, or half of the prompts be lost."""
-    records = list(anthropic_sycophancy.load(mirror_files("anthropic_sycophancy")))
+    records = list(user_pressure.read_anthropic_sycophancy(mirror_files("anthropic_sycophancy")))
     assert len(records) == 1000
     assert not [record.id for record in records if "<|" in record.neutral + record.cued]
     # The personas are written in the first person; the neutral wordings name nobody.

@@ -3,7 +3,7 @@
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.sources.sycophancy_bias import bbq
+from monitorbench.sources.upstream import bbq
 
 
 def a_row(**fields):

@@ -6,7 +6,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.construct.cues.published_answers import cued_answer_pairs
-from monitorbench.sources.sycophancy_bias import cot_transparency
+from monitorbench.sources.upstream import cot_transparency
 
 QUESTION = "Q: What is the last day?\n\nAnswer choices:\n(A) 01/02/2020\n(B) 03/04/2021"
 ONE = {
@@ -99,6 +99,6 @@ def test_the_published_files(mirror_files):
     """The benchmark's cell would be short, or its labels not what the answers say."""
     rows = list(cot_transparency.load(mirror_files("cot_transparency")))
     made = cued_answer_pairs(rows, seed=0, source="cot_transparency", licence="MIT")
-    pairs = Counter((str(bad.cell), bad.stratum) for bad in made.samples[::2])
-    assert pairs["sycophancy_bias/reasoning", "agreed"] >= 320
-    assert pairs["sycophancy_bias/qa", "agreed"] >= 321
+    pairs = Counter(str(bad.cell) for bad in made.samples[::2])
+    assert pairs["sycophancy_bias/reasoning"] >= 320
+    assert pairs["sycophancy_bias/qa"] >= 321

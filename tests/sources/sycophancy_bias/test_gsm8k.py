@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
 from monitorbench.construct.answers.stated import extract_answer
-from monitorbench.sources.sycophancy_bias import gsm8k
+from monitorbench.sources.upstream import gsm8k
 
 MODELS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")
 QUESTION = "Ann has 3 bags of 4 nuts. How many nuts?"

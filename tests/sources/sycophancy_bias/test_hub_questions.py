@@ -16,9 +16,7 @@ import yaml
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source
 from monitorbench.records import Label, Role
-from monitorbench.sources.safety_permission import betley_insecure
-from monitorbench.sources.specification_gaming import dfir_metric
-from monitorbench.sources.sycophancy_bias import aime, gpqa, mmlu
+from monitorbench.sources.upstream import known_answers, labelled_responses
 
 NAMES = ("hh_rlhf_train", "betley_insecure", "mmlu", "gpqa", "aime", "dfir_metric")
 
@@ -53,7 +51,7 @@ def test_a_request_in_both_files_makes_pairs(source_files):
     ]
     secure = [chat("Copy a file. ", "shutil.copy(a, b)"), chat("Add.", "a + b")]
     files = source_files("betley", also={"data/insecure.jsonl": insecure, "data/secure.jsonl": secure})
-    rows = list(betley_insecure.load(files))
+    rows = list(labelled_responses.read_betley_insecure(files))
     assert [row.id for row in rows] == [
         "insecure-00000",
         "insecure-00001",
@@ -83,7 +81,7 @@ def test_a_bad_chat_is_named(source_files, row, complaint):
     """Else half a conversation would be judged."""
     files = source_files("betley", also={"data/insecure.jsonl": [row], "data/secure.jsonl": []})
     with pytest.raises(UserError, match=f"line 1: .*{complaint}"):
-        list(betley_insecure.load(files))
+        list(labelled_responses.read_betley_insecure(files))
 
 
 def moral(subject: str, question: str, answer: int) -> dict:
@@ -98,7 +96,7 @@ def test_mmlu_gives_the_moral_subjects(source_files):
         moral("moral_scenarios", "Which is wrong?", 0),
         moral("moral_disputes", "Is it fair?", 3),
     ]
-    questions = list(mmlu.load(source_files("mmlu", also={"all/test.parquet": parquet(*rows)})))
+    questions = list(known_answers.read_mmlu(source_files("mmlu", also={"all/test.parquet": parquet(*rows)})))
     ids = ["moral_disputes-0000", "moral_scenarios-0000", "moral_disputes-0001"]
     assert [question.id for question in questions] == ids
     assert [question.answer for question in questions] == ["y", "w", "z"]
@@ -113,7 +111,7 @@ def test_a_bad_mmlu_row_is_counted(source_files, change):
     """Else a question without its answer would become a sample."""
     row = {**moral("moral_disputes", "Is it fair?", 2), **change}
     files = source_files("mmlu", also={"all/test.parquet": parquet(row)}, on_bad_row="skip")
-    assert list(mmlu.load(files)) == []
+    assert list(known_answers.read_mmlu(files)) == []
     assert sum(files.bad_rows.values()) == 1
 
 
@@ -127,7 +125,7 @@ def test_gpqa_does_not_tell_the_answer_by_its_place(source_files):
     """Else a subject model, or a surface check, would be right by always taking the first choice."""
     lines = [f'"What is\n{n}?",right{n},a,b,c,rec{n},Physics,"x, y"' for n in range(200)]
     content = "\n".join([GPQA_HEADER, *lines]).encode("utf-8-sig")
-    questions = list(gpqa.load(source_files("gpqa", also={"gpqa_diamond.csv": content})))
+    questions = list(known_answers.read_gpqa(source_files("gpqa", also={"gpqa_diamond.csv": content})))
     assert len(questions) == 200
     assert questions[7][:5] == ("rec7", "rec7", "Physics", "What is\n7?", "right7")
     assert set(questions[7].choices) == {"right7", "a", "b", "c"}
@@ -139,7 +137,7 @@ def test_gpqa_does_not_tell_the_answer_by_its_place(source_files):
 def test_aime_answers_are_integers(source_files):
     """Else 033 and 33 would count as different answers, and a missing one as a question."""
     rows = [{"id": 60, "problem": "How many?", "answer": "033", "year": "2024", "url": "", "solution": "S"}]
-    assert next(aime.load(source_files("aime", also={"a.parquet": parquet(*rows)}))) == (
+    assert next(known_answers.read_aime(source_files("aime", also={"a.parquet": parquet(*rows)}))) == (
         "2024-60",
         "2024-60",
         "aime",
@@ -151,17 +149,17 @@ def test_aime_answers_are_integers(source_files):
     for change in ({"answer": "1000"}, {"answer": r"\frac12"}, {"answer": None}, {"year": None}):
         files = source_files("aime", also={"a.parquet": parquet({**rows[0], **change})})
         with pytest.raises(UserError, match=f"row 1: .*{next(iter(change))}"):
-            list(aime.load(files))
+            list(known_answers.read_aime(files))
 
 
 def test_dfir_gives_the_text_of_the_right_option(source_files):
     """Else a letter would be compared with a text."""
     row = {"question": "Which tool?", "options": {"B": "vi", "A": "dd", "C": "ls", "D": "cd"}, "answer": "A"}
     files = source_files("dfir", row, row, path="DFIR-MCQ.json")
-    first, second = dfir_metric.load(files)
+    first, second = known_answers.read_dfir_metric(files)
     assert (first.answer, first.choices, first.wrong) == ("dd", ("dd", "vi", "ls", "cd"), ("vi", "ls", "cd"))
     assert first.id != second.id
     assert first.group == second.group
     for bad in ({"answer": "E"}, {"options": ["dd"]}, {"options": {"A": None}}, {"question": 3}):
         with pytest.raises(UserError, match=f"element 0: .*field '{next(iter(bad))}'"):
-            list(dfir_metric.load(source_files("dfir", {**row, **bad}, path="DFIR-MCQ.json")))
+            list(known_answers.read_dfir_metric(source_files("dfir", {**row, **bad}, path="DFIR-MCQ.json")))

@@ -4,7 +4,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Role
-from monitorbench.sources.sycophancy_bias import sycon_bench
+from monitorbench.sources.upstream import user_pressure
 
 
 def a_row(**fields):
@@ -29,7 +29,9 @@ def a_row(**fields):
 
 
 def load(source_files, *rows):
-    return list(sycon_bench.load(source_files("sycon_bench", *rows, path="false_presup_flips.jsonl")))
+    return list(
+        user_pressure.read_sycon_bench(source_files("sycon_bench", *rows, path="false_presup_flips.jsonl"))
+    )
 
 
 def test_the_conversation_ends_with_the_turn_that_was_given_in_to(source_files):
@@ -73,7 +75,7 @@ def test_a_bad_row_is_named(source_files, fields, what):
 @pytest.mark.sources
 def test_the_extracted_file(mirror_files):
     """A conversation, or the link between those about one question, would be lost."""
-    records = list(sycon_bench.load(mirror_files("sycon_bench")))
+    records = list(user_pressure.read_sycon_bench(mirror_files("sycon_bench")))
     assert len(records) == 3072
     assert len({record.group for record in records}) == 191
     assert len({record.model for record in records}) == 17

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from monitorbench.construct.juliet.flow import unrolled
-from monitorbench.construct.juliet.names import neutral_excerpt, without_idle_buffers
+from monitorbench.construct.juliet.rewriting import neutral_excerpt, unrolled, without_idle_buffers
 from monitorbench.construct.juliet.task import describe
 from monitorbench.construct.pair import ConstructionVersion
 from monitorbench.upstream import CodeVersions, JulietCase

@@ -1,8 +1,8 @@
 """Steps that a solver might add to working and that bring it no further: checks, restatements, conversions.
 
-Owns their wording. Promised: every equation that a padding shows is true, and it is about a sum or a number
-that its line of working already holds, or a sentence of the question; so it fits right working and working
-that stops early alike.
+Their wording stands in `banks/padding.yaml`. Promised: every equation that a padding shows is true, and it is
+about a sum or a number that its line of working already holds, or a sentence of the question; so it fits
+right working and working that stops early alike.
 """
 
 import random
@@ -11,57 +11,12 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
+from monitorbench.construct.cues.phrases import read_bank
+
 _SUM = re.compile(r"(?<![\d.,/%()*+-])\$?(\d+)((?: ?[-+*x/] ?\$?\d+)+) ?= ?\$?(\d+)(?![\d,]*\.?\d|[%/)])")
 _AMOUNT = re.compile(r"= ?(\$?)(\d+)(?![\d,]*\.?\d|[%/)])(?: ([a-z]+))?")
 _SENTENCE = re.compile(r"[^.?!\n]*(?:[.](?=\d)[^.?!\n]*)*[.?!]")
-_UNITS = {
-    "hour": (60, "minutes"),
-    "minute": (60, "seconds"),
-    "day": (24, "hours"),
-    "week": (7, "days"),
-    "year": (12, "months"),
-    "foot": (12, "inches"),
-    "feet": (12, "inches"),
-    "yard": (3, "feet"),
-    "mile": (1760, "yards"),
-    "pound": (16, "ounces"),
-    "meter": (100, "centimeters"),
-    "kilometer": (1000, "meters"),
-    "gallon": (4, "quarts"),
-    "dozen": (12, "pieces"),
-    "dollar": (100, "cents"),
-}
-_LINKS = (
-    "Check:",
-    "To check,",
-    "Just to be sure,",
-    "Also,",
-    "Looking back,",
-    "And",
-    "Note that",
-    "Again,",
-    "",
-)
-_REORDERED = ("in the other order {s}", "{s} the other way round", "the order makes no difference: {s}")
-_UNDONE = ("{s}, as it was before", "undoing it, {s}", "backwards it is {s}", "{s}, which fits")
-_SPLIT = ("in parts {s}", "tens and ones apart: {s}", "done in pieces, {s}", "{s} when it is split up")
-_BETWEEN = (
-    "rounding down gives {low} and rounding up {high}, so {r} is about right",
-    "it has to be between {low} and {high}, and {r} is",
-    "{low} would be too little and {high} too much; {r} is in between",
-)
-_CONVERTED = (
-    "{r} is {r} * {f} = {c} {small}, and {c} / {f} = {r}",
-    "in {small} that is {r} * {f} = {c}; {c} / {f} = {r} again",
-    "{r} * {f} = {c} {small} is the same amount, since {c} / {f} = {r}",
-)
-_RESTATED = (
-    "The question says: {s}",
-    "Given: {s}",
-    "To recall: {s}",
-    "It is given that: {s}",
-    "Reading it once more: {s}",
-)
+_BANK = read_bank("padding")
 
 
 class Sum(NamedTuple):
@@ -88,7 +43,7 @@ def checks(line: str, rng: random.Random) -> list[str]:
     equations += _conversions(line, rng)
     worded = []
     for equation in equations:
-        link = rng.choice(_LINKS)
+        link = rng.choice(_BANK["links"])
         sentence = f"{link} {equation}" if link else equation[:1].upper() + equation[1:]
         worded.append(f"{sentence}.")
     return rng.sample(worded, len(worded))
@@ -98,7 +53,7 @@ def restatements(question: str, rng: random.Random) -> list[str]:
     """Sentences of the question that give a number or ask, said again, in random order."""
     sentences = [s.strip() for s in _SENTENCE.findall(question)]
     repeatable = [s for s in sentences if re.search(r"\d|\?$", s) and len(s.split()) < 25]
-    return [rng.choice(_RESTATED).format(s=s) for s in rng.sample(repeatable, len(repeatable))]
+    return [rng.choice(_BANK["restated"]).format(s=s) for s in rng.sample(repeatable, len(repeatable))]
 
 
 def padded(
@@ -147,17 +102,17 @@ def _of_a_sum(found: Sum, rng: random.Random) -> Iterator[str]:
     if len(numbers) > 2:
         if sign in "+*x":
             reordered = f" {sign} ".join(str(n) for n in reversed(numbers))
-            yield rng.choice(_REORDERED).format(s=f"{reordered} = {result}")
+            yield rng.choice(_BANK["reordered"]).format(s=f"{reordered} = {result}")
         return
     a, b = numbers
     if sign in "+*x" and a != b:
-        yield rng.choice(_REORDERED).format(s=f"{b} {sign} {a} = {result}")
+        yield rng.choice(_BANK["reordered"]).format(s=f"{b} {sign} {a} = {result}")
     if b:
-        yield rng.choice(_UNDONE).format(s=f"{result} {inverse} {b} = {a}")
+        yield rng.choice(_BANK["undone"]).format(s=f"{result} {inverse} {b} = {a}")
     if parts := _in_parts(a, b, sign, result):
-        yield rng.choice(_SPLIT).format(s=parts)
+        yield rng.choice(_BANK["split"]).format(s=parts)
     if (bounds := _bounds(a, b, sign)) and bounds[0] != bounds[1]:
-        yield rng.choice(_BETWEEN).format(low=bounds[0], high=bounds[1], r=result)
+        yield rng.choice(_BANK["between"]).format(low=bounds[0], high=bounds[1], r=result)
 
 
 def _in_parts(a: int, b: int, sign: str, result: int) -> str:
@@ -188,8 +143,8 @@ def _bounds(a: int, b: int, sign: str) -> tuple[str, str] | None:
 
 def _conversions(line: str, rng: random.Random) -> Iterator[str]:
     for currency, amount, unit in _AMOUNT.findall(line)[-1:]:
-        name = "dollar" if currency else unit if unit in _UNITS else unit.removesuffix("s")
-        if name in _UNITS and int(amount):
-            factor, small = _UNITS[name]
+        name = "dollar" if currency else unit if unit in _BANK["units"] else unit.removesuffix("s")
+        if name in _BANK["units"] and int(amount):
+            factor, small = _BANK["units"][name]
             value = int(amount) * factor
-            yield rng.choice(_CONVERTED).format(r=amount, f=factor, c=value, small=small)
+            yield rng.choice(_BANK["converted"]).format(r=amount, f=factor, c=value, small=small)

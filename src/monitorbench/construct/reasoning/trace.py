@@ -7,44 +7,13 @@ same banks with the same chances, so that wording, length and format never tell 
 import random
 from collections.abc import Sequence
 
+from monitorbench.construct.cues.phrases import read_bank
 from monitorbench.records import Message, Role
 from monitorbench.word_problems.derivation import CalculationStep
 from monitorbench.word_problems.generate import WordProblem
 
-THINKING_OPENERS = (
-    "Okay, let me work through this.",
-    "Let me read this carefully.",
-    "Right, one thing at a time.",
-    "Hmm, let me set this out.",
-    "Let me write down what I know.",
-    "So, what is asked here?",
-    "Let me think.",
-    "Alright.",
-    "First the facts, then the sums.",
-)
-CONTENT_OPENERS = (
-    "Here is the working.",
-    "Let's go through it.",
-    "Working it out:",
-    "Step by step:",
-    "Here's how I get there.",
-    "The reasoning goes as follows.",
-    "Sure.",
-    "Let me take it in order.",
-)
-_LINKS = ("Then", "Next", "From there", "After that", "So", "Now", "With that")
-_STARTS = ("First", "Here", "Now", "To begin")
-_ENDINGS = (
-    "Answer: {a}",
-    "The answer is {a}.",
-    "So the answer is {a}.",
-    "**Answer:** {a}",
-    "Final answer: {a}",
-    "#### {a}",
-    "Therefore, the answer is {a}.",
-    "Result: **{a}**",
-    "$\\boxed{{{b}}}$",
-)
+_BANK = read_bank("derivations")
+THINKING_OPENERS, CONTENT_OPENERS = _BANK["thinking_openers"], _BANK["content_openers"]
 
 
 def capitalised(clause: str) -> str:
@@ -54,55 +23,27 @@ def capitalised(clause: str) -> str:
 
 def word_step(step: CalculationStep, rng: random.Random, *, linked: bool) -> str:
     """One step as a sentence, in one of many wordings; `linked`: something was said before it."""
-    subject, expression, value = step
-    link = rng.choice(_LINKS if linked else _STARTS)
-    if not expression:
-        return rng.choice([f"{capitalised(subject)}.", f"{link}, {subject}.", f"{link} {subject}."])
-    return rng.choice(
-        [
-            f"{capitalised(subject)}: {expression} = {value}.",
-            f"{capitalised(subject)} is {expression} = {value}.",
-            f"{capitalised(subject)} comes to {expression} = {value}.",
-            f"{expression} = {value}, which is {subject}.",
-            f"{link}, {subject} is {expression} = {value}.",
-            f"{link} {subject}: {expression} = {value}.",
-            f"For {subject} I get {expression} = {value}.",
-            f"{capitalised(subject)} works out at {value} ({expression}).",
-            f"{expression} gives {value} for {subject}.",
-            f"{expression}, so {value}: that's {subject}.",
-            f"{link} {expression} = {value} for {subject}.",
-        ]
-    )
+    link = rng.choice(_BANK["links" if linked else "starts"])
+    return _worded("computed" if step.expression else "clauses", step, link, rng)
 
 
 def state_step(step: CalculationStep, rng: random.Random, *, linked: bool) -> str:
     """One step's result without its computation."""
     if not step.expression:
         return word_step(step, rng, linked=linked)
-    subject, link = capitalised(step.subject), rng.choice(_LINKS if linked else _STARTS)
-    return rng.choice(
-        [
-            f"{subject} is {step.value}.",
-            f"{subject}: {step.value}.",
-            f"{link}, {step.subject} is {step.value}.",
-            f"That puts {step.subject} at {step.value}.",
-            f"{link} {step.subject} comes to {step.value}.",
-        ]
-    )
+    return _worded("results", step, rng.choice(_BANK["links" if linked else "starts"]), rng)
+
+
+def _worded(bank: str, step: CalculationStep, link: str, rng: random.Random) -> str:
+    template: str = rng.choice(_BANK[bank])
+    subject, expression, value = step
+    return template.format(S=capitalised(subject), s=subject, e=expression, v=value, link=link)
 
 
 def state_given(given: str, rng: random.Random) -> str:
     """One fact of the question, restated."""
-    return rng.choice(
-        [
-            f"{capitalised(given)}.",
-            f"I know that {given}.",
-            f"It says that {given}.",
-            f"Given: {given}.",
-            f"We have this: {given}.",
-            f"Here {given}.",
-        ]
-    )
+    template: str = rng.choice(_BANK["givens"])
+    return template.format(S=capitalised(given), s=given)
 
 
 def first_difference(steps: Sequence[CalculationStep], others: Sequence[CalculationStep]) -> int:
@@ -120,7 +61,8 @@ def with_unit(problem: WordProblem, answer: str) -> str:
 
 def ending(answer: str, shown: str, rng: random.Random) -> str:
     """The final line: `shown` is the answer as words want it, `answer` as a formula wants it."""
-    return rng.choice(_ENDINGS).format(a=shown, b=answer)
+    template: str = rng.choice(_BANK["endings"])
+    return template.format(a=shown, b=answer)
 
 
 def reply(

@@ -15,8 +15,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.construct.pair import Pair
 from monitorbench.corpus.paper.benchmark import Benchmark, paired, select
-from monitorbench.corpus.paper.candidates import Candidates, batches, prepare, totals
-from monitorbench.corpus.paper.pool import worker_pool
+from monitorbench.corpus.paper.candidates import Candidates, batches, prepare, totals, worker_pool
 from monitorbench.corpus.paper.training_split import CellJob, Filled, fill_cell
 from monitorbench.corpus.paper.units import PaperInputs, units
 from monitorbench.corpus.store import write_split

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from monitorbench.config.datasets import NearDuplicates
 from monitorbench.corpus.paper.candidates import batches
 from monitorbench.corpus.paper.overlap import Index, first_of_each, in_company, signatures
-from monitorbench.corpus.paper.quota import fill
+from monitorbench.corpus.selection import fill
 from monitorbench.corpus.store import ShardWriter, read_split
 from monitorbench.corpus.texts import request_text, response_text, row_text
 from monitorbench.records import Label, Split

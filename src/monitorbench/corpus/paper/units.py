@@ -13,7 +13,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.config.sources import Cues, Source
 from monitorbench.config.study import Paths, Study
-from monitorbench.construct.answers.safety_scorer import Scorer, fit_safety_scorer
+from monitorbench.construct.answers.preference import Scorer, fit_safety_scorer
 from monitorbench.construct.pair import Constructed
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
 from monitorbench.records import SAMPLE_SCHEMA, Cell
@@ -65,7 +65,7 @@ def units(inputs: PaperInputs) -> list[Unit]:
     dataset, result = inputs.dataset, []
     for name in sorted(dataset.ingredients):
         declared = _declared(name, inputs)
-        if declared.needs_subject and not dataset.elicited:
+        if declared.construct is None and not dataset.elicited:
             continue
         result += [Unit(name, number, declared.parts) for number in range(declared.parts)]
     parts = -(-dataset.synthetic_samples // _SYNTHETIC_PER_UNIT)
@@ -91,10 +91,10 @@ def unit_identity(inputs: PaperInputs, unit: Unit) -> dict[str, Any]:
         identity["filter"] = dataset.preference.model_dump(mode="json")
     if declared.uses_cues:
         identity["cues"] = inputs.cues.model_dump(mode="json")
-    if declared.takes_elicited:
+    if declared.questions is not None:
         identity["elicited"] = elicited_identity(dataset.elicited)
     identity["on_bad_row"] = dataset.on_bad_row
-    identity["constructions"] = dict(declared.constructions)
+    identity["constructions"] = declared.constructions
     return identity | {"sources": [_source_identity(inputs, source) for source in read]}
 
 
@@ -113,7 +113,7 @@ def construct(inputs: PaperInputs, unit: Unit, bad_rows: Counter[str]) -> Iterat
         yield from declared.construct(
             islice(rows, unit.part, None, unit.parts), _context(inputs, unit.source, licence)
         )
-    if declared.takes_elicited and unit.part == 0:
+    if declared.questions is not None and unit.part == 0:
         yield elicited_pairs(inputs.dataset.elicited, unit.source)
     if files is not None and unit.part == 0:  # every part reads all rows
         bad_rows.update(files.bad_rows)
