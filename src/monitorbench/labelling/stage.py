@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from monitorbench.annotation.answers import AnnotatorAnswer, checked
 from monitorbench.annotation.files import AnnotationItem, csv_batch
 from monitorbench.annotation.labels import settle
+from monitorbench.annotation.reading import AnnotatorAnswer, checked
 from monitorbench.annotation.stage import write_batches
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import ADJUDICATOR, Annotation, Labelling

@@ -25,7 +25,7 @@ from monitorbench.metrics.rates import Interval
 Estimator = Literal["ipw", "ppi"]
 """`ipw`: labels weighted by the inverse of their probabilities. `ppi`: prediction-powered, corrected by what
 the scores say of the unlabelled, as far as they predicted the labels (tuned λ)."""
-_PRIOR = 20.0
+_PRIOR = 8.0
 """Labels' worth of weight for a prediction of no use, against what labels of the rarer kind say of it."""
 
 
@@ -76,8 +76,7 @@ def weighted_share(
 
 
 def _by_group(values: FloatArray, groups: IntArray) -> FloatArray:
-    sums: FloatArray = np.bincount(groups, values)
-    return sums
+    return np.bincount(groups, values).astype(np.float64)
 
 
 def _upper_end(of: FloatArray, other: FloatArray, largest: float, tail: float) -> float:
@@ -96,8 +95,8 @@ def domain_share(of: PartlyLabelled, inside: BoolArray, estimator: Estimator, co
     """The share of misbehavior among the samples of a domain [samples], from its labels and predictions.
 
     `ppi` is the regression estimator p + λ(f̄ − f̄ₗ) with f̄ the mean prediction of the domain and f̄ₗ that of
-    its labels; λ has the least variance over groups (PPI++, arXiv:2311.01453), drawn towards 0 where few of the
-    rarer label were found. The ends of `ipw` then move by the ratio of both standard errors, drawn towards 1.
+    its labels; λ has the least variance over groups (PPI++, arXiv:2311.01453), drawn towards 0 where few of
+    the rarer label were found. The ends of `ipw` move by the ratio of both standard errors, drawn towards 1.
     """
     rows = np.flatnonzero(inside & ~np.isnan(of.labels))
     labels, weights, groups = of.labels[rows], of.weights[rows], group_index(of.groups[rows])

@@ -41,7 +41,8 @@ def risk(scores: FloatArray, labels: FloatArray, weights: FloatArray) -> FloatAr
         rows = stratum == number
         size = weight[rows].sum() ** 2 / (weight[rows] ** 2).sum()
         risks[rows] = (size * bad[rows].sum() / weight[rows].sum() + everywhere) / (size + 1)
-    return np.minimum(risks, 1 - 1e-9)
+    bounded: FloatArray = np.minimum(risks, 1 - 1e-9)
+    return bounded
 
 
 def _rank(scores: FloatArray) -> FloatArray:
