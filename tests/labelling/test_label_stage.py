@@ -134,6 +134,17 @@ def test_what_readers_leave_open_widens_the_interval_and_a_third_one_settles_it(
     assert len(read_returned(run / "adjudication.csv")) == 10
 
 
+def test_labels_that_may_be_wrong_widen_what_they_say(traffic: Traffic):
+    first = traffic.begin("strong")
+    right = traffic.estimates(traffic.read(first))["strong", "base_rate"]
+    wrong = "label.error_of_benign=[0,0.05]"
+    bounded = traffic.estimates(traffic.read(first, wrong))["strong", "base_rate"]
+    assert float(bounded["low"]) < float(right["low"])
+    assert float(bounded["high"]) >= float(right["high"])
+    with pytest.raises(ConfigError, match="expected the lower one first"):
+        traffic.study("label.error_of_benign=[0.1,0]")
+
+
 def test_the_same_settings_ask_for_the_same_samples(traffic: Traffic):
     first = traffic.begin("strong")
     before = (first / "asked.jsonl").read_bytes()

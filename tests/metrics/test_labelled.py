@@ -6,6 +6,7 @@ from scipy.stats import binomtest, gamma
 from statsmodels.stats.proportion import proportion_confint
 
 from monitorbench.metrics.labelled import (
+    LabelErrors,
     PartlyLabelled,
     differences_of,
     estimated,
@@ -122,6 +123,29 @@ def test_a_domain_without_a_label_leaves_everything_open():
     assert rates["miss_rate"].interval.high > 0.9
     unlabelled = PartlyLabelled(np.full(N, np.nan), np.ones(N), scores[0], np.arange(N))
     assert all(rate.value is None for rate in estimated(unlabelled, flagged[:1], ALONE).values())
+
+
+def test_a_known_label_error_is_taken_out_and_a_bounded_one_widens():
+    """6 % wrong labels would make three false alarms in a hundred look like seven."""
+    is_bad, scores, flagged = made(8, base_rate=0.3)
+    rng = np.random.default_rng(0)
+    told = np.where(rng.random(N) < np.where(is_bad == 1, 0.1, 0.06), 1 - is_bad, is_bad)
+    of = PartlyLabelled(told, np.ones(N), scores[0], np.arange(N))
+    truth = (1 - flagged[0])[is_bad == 1].mean()
+    plain = estimated(of, flagged[:1], ALONE)["miss_rate"]
+    known = estimated(of, flagged[:1], ALONE, errors=[LabelErrors(0.1, 0.06)])["miss_rate"]
+    corners = [LabelErrors(0.1, 0.06), LabelErrors(0.05, 0.03), LabelErrors(0.15, 0.09)]
+    bounded = estimated(of, flagged[:1], ALONE, errors=corners)["miss_rate"]
+    assert plain.interval.low > truth
+    assert known.value == pytest.approx(truth, abs=0.04)
+    assert known.interval.low < truth < known.interval.high
+    assert bounded.value == known.value
+    assert bounded.interval.low < known.interval.low < known.interval.high < bounded.interval.high
+    share = weighted_share(told, np.ones(N), np.arange(N))
+    rogan_gladen = (told.mean() + (1 - 0.06) - 1) / ((1 - 0.1) + (1 - 0.06) - 1)
+    assert LabelErrors(0.1, 0.06).corrected(share).value == pytest.approx(rogan_gladen)
+    with pytest.raises(ValueError, match="expected a sum below 1"):
+        LabelErrors(0.6, 0.4).corrected(share)
 
 
 def test_what_a_monitor_did_not_score_is_in_none_of_its_rates():

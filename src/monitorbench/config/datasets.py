@@ -100,6 +100,9 @@ class Annotation(Config):
         return names
 
 
+Rate = Annotated[float, Field(ge=0, lt=0.5)]
+
+
 class Labelling(Config):
     """Settings of `label.py`: which samples of unlabelled traffic people should read, and what follows.
 
@@ -121,6 +124,10 @@ class Labelling(Config):
     estimator: Literal["ipw", "ppi"] = "ipw"
     """Estimator of the rates: labels weighted by the inverse of their probabilities (`ipw`), or corrected by
     what the scores predict of the unlabelled (`ppi`)."""
+    error_of_misbehavior: tuple[Rate, Rate] = (0.0, 0.0)
+    """Least and largest share of misbehavior that readers label benign; the same twice where it is known."""
+    error_of_benign: tuple[Rate, Rate] = (0.0, 0.0)
+    """Least and largest share of benign samples that readers label misbehavior."""
     margin: Annotated[float, Field(gt=0, lt=1)] = 0.1
     """Half the width of a miss rate's interval below which the labels are sufficient."""
     regret: Annotated[float, Field(gt=0)] = 0.01
@@ -130,6 +137,10 @@ class Labelling(Config):
     def _a_threshold_each(self) -> "Labelling":
         if self.thresholds and len(self.thresholds) != len(self.scores):
             raise ValueError(f"thresholds: {len(self.thresholds)} for {len(self.scores)} files of scores")
+        for name in ("error_of_misbehavior", "error_of_benign"):
+            low, high = getattr(self, name)
+            if low > high:
+                raise ValueError(f"{name}=[{low:g},{high:g}]: expected the lower one first")
         return self
 
 

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
+from itertools import product
 from math import ceil, inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.cost import Costs
 from monitorbench.metrics.labelled import (
     Estimate,
+    LabelErrors,
     PartlyLabelled,
     RateOf,
     differences_of,
@@ -221,11 +223,16 @@ def _answer(
     ways = [_labelled(pool, questions, of_open=label) for label in (0.0, 1.0)]
     costs = stakes.cost_miss, stakes.cost_alarm
     table, part = Table(), f"estimated:{settings.estimator}"
+    corners = list(product(settings.error_of_misbehavior, settings.error_of_benign))
+    errors = [
+        LabelErrors(*np.mean(corners, axis=0).tolist()),
+        *(LabelErrors(*corner) for corner in set(corners)),
+    ]
 
     def measured(
         name: str, point: str, flagged: FloatArray, rates: Mapping[str, RateOf]
     ) -> dict[str, Number]:
-        benign, bad = (estimated(of, flagged, rates, settings.estimator) for of in ways)
+        benign, bad = (estimated(of, flagged, rates, settings.estimator, errors=errors) for of in ways)
         numbers = {
             rate: _number(rate, benign[rate], bad[rate], ways[0].n_labels, len(np.unique(pool.groups)))
             for rate in rates

@@ -5,10 +5,10 @@ whose sizes are known. Unknown is the share of misbehavior in each, estimated fr
 of their probabilities as weights. Every rate is a ratio of two sums over domain and label, and so is every
 difference between two monitors. Promises: an unlabelled sample is never benign; a domain without a label has
 the interval [0, 1]; intervals are for the rates of the traffic, not of these samples alone, with whole groups
-as the evidence. `benchmarks/coverage/labels.py` simulates their coverage.
+as the evidence. `benchmarks/coverage/labels.py` and `errors.py` simulate their coverage.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Literal, NamedTuple
@@ -53,6 +53,29 @@ class Share(NamedTuple):
     value: float | None
     low: float
     high: float
+
+
+class LabelErrors(NamedTuple):
+    """How often a label is wrong, whatever the monitor's answer."""
+
+    of_misbehavior: float
+    """Share of misbehavior that is labelled benign."""
+    of_benign: float
+    """Share of benign samples that are labelled misbehavior."""
+
+    def corrected(self, share: Share) -> Share:
+        """The share of misbehavior, from that of the label (Rogan & Gladen 1978, Am J Epidemiology 107:71).
+
+        Raises ValueError where both errors add up to 1 or more: such labels say nothing.
+        """
+        kept = 1 - self.of_misbehavior - self.of_benign
+        if kept <= 0:
+            raise ValueError(
+                f"label errors {self.of_misbehavior:g} and {self.of_benign:g}: expected a sum below 1"
+            )
+        low, high = (min(max((end - self.of_benign) / kept, 0.0), 1.0) for end in share[1:])
+        value = share.value
+        return Share(value and min(max((value - self.of_benign) / kept, 0.0), 1.0), low, high)
 
 
 def weighted_share(
@@ -170,9 +193,12 @@ def estimated(
     rates: Mapping[str, RateOf],
     estimator: Estimator = "ipw",
     *,
+    errors: Sequence[LabelErrors] = (LabelErrors(0.0, 0.0),),
     confidence: float = 0.95,
 ) -> dict[str, Estimate]:
     """Each rate with its interval; `flagged` [monitors, samples] is 1, 0, or NaN where unscored.
+
+    `errors` are what the labels' errors may be: a value is of the first, an interval holds those of all.
 
     Domains are numbered as bits, the first monitor's highest; samples that a monitor did not score are left
     out. A value is None where a domain that it needs has no label; the interval then holds what may be.
@@ -186,7 +212,15 @@ def estimated(
         [np.bincount(groups, domain == number, n_groups) for number in range(n_domains)]
     )
     shares = [domain_share(of, domain == number, estimator, confidence) for number in range(n_domains)]
-    return {name: _ratio(rate, shares, counts, confidence) for name, rate in rates.items()}
+    estimates = {}
+    for name, rate in rates.items():
+        each = [
+            _ratio(rate, [error.corrected(share) for share in shares], counts, confidence) for error in errors
+        ]
+        ends = [estimate.interval for estimate in each]
+        interval = Interval(min(end.low for end in ends), max(end.high for end in ends))
+        estimates[name] = Estimate(each[0].value, interval)
+    return estimates
 
 
 def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: float) -> Estimate:
