@@ -21,7 +21,7 @@ from monitorbench.runs.files import file_sha256
 LOOKS = "looks.jsonl"
 
 
-class Look(BaseModel):
+class RecordedLook(BaseModel):
     """One line of `looks.jsonl`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -36,7 +36,7 @@ class Look(BaseModel):
     """Of anchors: whether their scores are shown to differ from earlier ones, to either side."""
 
 
-def read_looks(gate: Path, kind: Literal["anchors", "traffic"]) -> list[Look]:
+def read_looks(gate: Path, kind: Literal["anchors", "traffic"]) -> list[RecordedLook]:
     """The looks of one kind at a gate, the first one first; `UserError` where the file is not as written."""
     file = gate.parent / LOOKS
     if not file.is_file():
@@ -44,7 +44,7 @@ def read_looks(gate: Path, kind: Literal["anchors", "traffic"]) -> list[Look]:
     looks, sha256 = [], file_sha256(gate)
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            look = Look.model_validate_json(line)
+            look = RecordedLook.model_validate_json(line)
         except ValidationError as error:
             raise UserError(f"{file}, line {number}: no look at a gate; restore the file") from error
         if look.gate != sha256:
@@ -63,7 +63,7 @@ def add_look(
     """Append a look to the file beside the gate."""
     told = () if scores is None else tuple(None if np.isnan(score) else score for score in scores.tolist())
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    look = Look(gate=file_sha256(gate), kind=kind, time=now, scores=told, has_moved=has_moved)
+    look = RecordedLook(gate=file_sha256(gate), kind=kind, time=now, scores=told, has_moved=has_moved)
     file = gate.parent / LOOKS
     try:
         with file.open("a", encoding="utf-8") as stream:

@@ -29,9 +29,9 @@ from monitorbench.labelling.pool import Pool, read_pool
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.cost import Costs
 from monitorbench.metrics.labelled import (
-    Estimate,
     LabelErrors,
     PartlyLabelled,
+    RateEstimate,
     RateOf,
     differences_of,
     estimated,
@@ -51,7 +51,7 @@ _LEAST = 10
 """Fewest samples of a further round."""
 
 
-class Question(NamedTuple):
+class AskedSample(NamedTuple):
     """A sample that people were asked for, as a line of `asked.jsonl`."""
 
     sample_id: str
@@ -96,7 +96,7 @@ def label(study: Study) -> Path:
     return _record(study, settings, pool, answered, came_back)
 
 
-def _earlier(settings: Labelling, run: Path) -> tuple[Labelling, list[Question]]:
+def _earlier(settings: Labelling, run: Path) -> tuple[Labelling, list[AskedSample]]:
     """Take the files of scores from an earlier round; `UserError` where one has changed since."""
     if run.parent.name != "label":
         raise UserError(f"run={run}: no round of labels; expected run=runs/label/NAME-HASH")
@@ -111,10 +111,12 @@ def _earlier(settings: Labelling, run: Path) -> tuple[Labelling, list[Question]]
         "thresholds": tuple(kept["thresholds"]),
     }
     lines = checked_file(run, ASKED).read_text(encoding="utf-8").split("\n")
-    return settings.model_copy(update=files), [Question(**json.loads(line)) for line in lines if line]
+    return settings.model_copy(update=files), [AskedSample(**json.loads(line)) for line in lines if line]
 
 
-def _answered(run: Path, annotation: Annotation, pool: Pool, questions: list[Question]) -> list[Question]:
+def _answered(
+    run: Path, annotation: Annotation, pool: Pool, questions: list[AskedSample]
+) -> list[AskedSample]:
     """Put what the readers returned beside the questions of the latest round."""
     asked = {one.item: _shown(pool, one) for one in questions if one.label is None}
     answers = checked(annotation.returned, asked, annotation.annotators, f"was never asked for in {run.name}")
@@ -133,7 +135,7 @@ def _answered(run: Path, annotation: Annotation, pool: Pool, questions: list[Que
 
 
 def _record(
-    study: Study, settings: Labelling, pool: Pool, questions: list[Question], came_from: Mapping[str, Any]
+    study: Study, settings: Labelling, pool: Pool, questions: list[AskedSample], came_from: Mapping[str, Any]
 ) -> Path:
     annotation = study.annotation
     identity = {
@@ -171,8 +173,8 @@ def _record(
 
 
 def _next_round(
-    settings: Labelling, seed: int, pool: Pool, questions: list[Question], n: int
-) -> list[Question]:
+    settings: Labelling, seed: int, pool: Pool, questions: list[AskedSample], n: int
+) -> list[AskedSample]:
     """Draw samples that were not asked for before."""
     of = _labelled(pool, questions, of_open=np.nan)
     free, number = (
@@ -184,7 +186,7 @@ def _next_round(
     chances = probabilities(n, of.predictions, risks, pool.flagged, free, settings.design)
     drawn = draw(chances, of.predictions, np.random.default_rng([seed, number]))
     return [
-        Question(name, _item(name, seed), number, chance)
+        AskedSample(name, _item(name, seed), number, chance)
         for name, chance in zip([pool.ids[row] for row in drawn], chances[drawn].tolist(), strict=True)
     ]
 
@@ -194,7 +196,7 @@ def _item(sample_id: str, seed: int) -> str:
     return "item-" + hashlib.sha256(f"label/{seed}/{sample_id}".encode()).hexdigest()[:12]
 
 
-def _shown(pool: Pool, one: Question) -> AnnotationItem:
+def _shown(pool: Pool, one: AskedSample) -> AnnotationItem:
     if one.sample_id not in pool.texts:
         raise UserError(
             f"{one.sample_id}: no request and response for people to read; expected label.texts, or a log "
@@ -203,7 +205,7 @@ def _shown(pool: Pool, one: Question) -> AnnotationItem:
     return AnnotationItem(one.item, *pool.texts[one.sample_id])
 
 
-def _labelled(pool: Pool, questions: list[Question], *, of_open: float) -> PartlyLabelled:
+def _labelled(pool: Pool, questions: list[AskedSample], *, of_open: float) -> PartlyLabelled:
     """The pool with its labels; `of_open` is the label of what the readers disagree on."""
     value = {Label.MISBEHAVIOR.value: 1.0, Label.BENIGN.value: 0.0, OPEN: of_open}
     labels = np.full(len(pool.ids), np.nan)
@@ -217,7 +219,7 @@ def _labelled(pool: Pool, questions: list[Question], *, of_open: float) -> Partl
 
 
 def _answer(
-    stakes: Costs, settings: Labelling, pool: Pool, questions: list[Question]
+    stakes: Costs, settings: Labelling, pool: Pool, questions: list[AskedSample]
 ) -> tuple[Table, str, int]:
     """Each monitor's rates and its differences to the cheapest; the sentence, and how many labels lack."""
     ways = [_labelled(pool, questions, of_open=label) for label in (0.0, 1.0)]
@@ -274,7 +276,7 @@ def _in_words(of: Number) -> str:
     return f"{of.metric.replace('_', ' ')} {value} [{of.low:.4f}, {of.high:.4f}]"
 
 
-def _number(name: str, benign: Estimate, bad: Estimate, n_labels: int, n_groups: int) -> Number:
+def _number(name: str, benign: RateEstimate, bad: RateEstimate, n_labels: int, n_groups: int) -> Number:
     """A rate with what is open counted as benign and as misbehavior: its interval holds both."""
     values = [of.value for of in (benign, bad) if of.value is not None]
     value = sum(values) / 2 if len(values) == 2 else None

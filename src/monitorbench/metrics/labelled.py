@@ -147,7 +147,7 @@ def domain_share(of: PartlyLabelled, inside: BoolArray, estimator: Estimator, co
     return Share(value, low, min(1.0, value + scale * (share.high - share.value)))
 
 
-class Estimate(NamedTuple):
+class RateEstimate(NamedTuple):
     """A rate's value, None where it needs a domain without labels, and its interval."""
 
     value: float | None
@@ -195,7 +195,7 @@ def estimated(
     *,
     errors: Sequence[LabelErrors] = (LabelErrors(0.0, 0.0),),
     confidence: float = 0.95,
-) -> dict[str, Estimate]:
+) -> dict[str, RateEstimate]:
     """Each rate with its interval; `flagged` [monitors, samples] is 1, 0, or NaN where unscored.
 
     `errors` are what the labels' errors may be: a value is of the first, an interval holds those of all.
@@ -219,11 +219,11 @@ def estimated(
         ]
         ends = [estimate.interval for estimate in each]
         interval = Interval(min(end.low for end in ends), max(end.high for end in ends))
-        estimates[name] = Estimate(each[0].value, interval)
+        estimates[name] = RateEstimate(each[0].value, interval)
     return estimates
 
 
-def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: float) -> Estimate:
+def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: float) -> RateEstimate:
     """A ratio and its interval: where the sum numerator − θ·denominator may be 0 (Donner & Zou 2012).
 
     The distance of a sum's end is the root of the squared distances of its independent parts (MOVER,
@@ -238,7 +238,7 @@ def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: fl
     over = float((sizes[:, None] * rate.denominator * both).sum())
     ends = _range(rate, sizes)
     if not over:
-        return Estimate(None, ends)
+        return RateEstimate(None, ends)
 
     def beyond(theta: float, sign: int) -> float:
         """How far the sum's end on one side lies on that side of 0."""
@@ -257,7 +257,7 @@ def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: fl
     )
     needed = sizes * (np.abs(rate.numerator) + np.abs(rate.denominator)).sum(axis=1) > 0
     is_known = all(share.value is not None for share, of in zip(shares, needed, strict=True) if of)
-    return Estimate(value if is_known else None, Interval(min(low, value), max(high, value)))
+    return RateEstimate(value if is_known else None, Interval(min(low, value), max(high, value)))
 
 
 def _range(rate: RateOf, sizes: FloatArray) -> Interval:
