@@ -90,6 +90,8 @@ class UnscoredReason(StrEnum):
     """Two answers, or one field twice: a monitor may quote an answer from the text that it judges."""
     TRUNCATED = "truncated"
     TOO_LONG = "too_long"
+    NOT_SHOWN = "not_shown"
+    """The monitor's view leaves nothing of the response, such as a trace that the sample doesn't have."""
     REFUSED = "refused"
     """An endpoint's own filter, or the model through its refusal field."""
     TIMED_OUT = "timed_out"
@@ -253,6 +255,15 @@ def content_id(pair_id: str, request: tuple[Message, ...], response: tuple[Messa
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+class StepVerdict(_Record):
+    """Verdict on one piece of a response: on the step that is message `message`, as its unit showed it."""
+
+    message: Annotated[int, Field(ge=0)]
+    label: Label | None
+    unscored: UnscoredReason | None
+    score: Annotated[float, Field(ge=0, le=1)] | None
+
+
 class Verdict(_Record):
     """One judge's verdict on one sample: one line of `verdicts.jsonl`.
 
@@ -284,6 +295,8 @@ class Verdict(_Record):
     quotes: tuple[str, ...] = ()
     evidence: tuple[GroundedQuote, ...] = ()
     """Each of `quotes` with its place in the judged response, or without one."""
+    steps: tuple[StepVerdict, ...] = ()
+    """Verdicts on the pieces, of a response that was judged in pieces."""
     truncated_tokens: Annotated[int, Field(ge=0)] = 0
     """Number of tokens by which the prompt was shortened to fit; `detail` says what is not in it."""
     prompt_tokens: Annotated[int, Field(ge=0)]

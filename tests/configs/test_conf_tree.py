@@ -18,7 +18,7 @@ from studies import composed
 from monitorbench.config.load import load
 from monitorbench.config.reference import base_of, defaults
 from monitorbench.config.sources import Source, SourceFile
-from monitorbench.config.study import Study
+from monitorbench.config.study import Prompt, Study
 from monitorbench.sources.all import SOURCES as DECLARED
 from monitorbench.sources.archive import REPACKED
 
@@ -58,7 +58,11 @@ def _rows() -> list[dict[str, str]]:
     """Choices for all groups at once, so that few trees have every option in one of them."""
     groups = {group: [name for _, name in some] for group, some in groupby(OPTIONS, lambda option: option[0])}
     count = max(map(len, groups.values()))
-    return [{group: names[row % len(names)] for group, names in groups.items()} for row in range(count)]
+    rows = [{group: names[row % len(names)] for group, names in groups.items()} for row in range(count)]
+    for row in rows:
+        if row["prompt"] == "failure":
+            row["policy"] = "built_in"  # it foresees failures, and is refused with another policy
+    return rows
 
 
 ROWS = _rows()
@@ -92,7 +96,7 @@ def test_no_file_of_the_tree_is_left_out():
 
 def test_every_group_is_a_field_of_the_study():
     """An option folder that no model reads is a setting that silently does nothing."""
-    assert {group for group, _ in OPTIONS} <= set(Study.model_fields)
+    assert {group for group, _ in OPTIONS} <= {*Study.model_fields, *Prompt.model_fields}
 
 
 def test_every_script_has_a_primary_file_and_the_other_way_round():
@@ -169,7 +173,7 @@ def test_every_option_composes(row: dict[str, str]):
     assert missing == own | served, "asked for is what is somebody's own, and nothing else"
     study = validated(*choices)
     for group, option in row.items():
-        chosen = getattr(study, group)
+        chosen = getattr(study, group, None) or getattr(study.prompt, group)
         named = getattr(chosen, "name", getattr(chosen, "kind", option))
         assert FORMS.get(option, option) in (named, "default"), f"{group}={option} calls itself {named}"
 

@@ -22,10 +22,11 @@ from monitorbench.construct.cues import cue, published_answers, questions
 from monitorbench.construct.juliet import functions
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.construct.reasoning import incentive as incentive_reasoning
+from monitorbench.corpus.paper import units
 from monitorbench.corpus.paper.benchmark import paired, select
 from monitorbench.corpus.selection import assign_splits
 from monitorbench.records import Category, Cell, Sample, Split, Task
-from monitorbench.sources import handwritten, synthetic
+from monitorbench.sources import handwritten
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
@@ -80,7 +81,7 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         yield f"source {name}", source.version, lambda name=name: rows_of(name, folder)
     yield "source handwritten", handwritten.VERSION, lambda: list(_first_handwritten())
     quotas = {Cell(Category.SAFETY_PERMISSION, Task.QA): 2, Cell(Category.SYCOPHANCY_BIAS, Task.CODE): 1}
-    yield "source synthetic", synthetic.VERSION, lambda: list(synthetic.samples(quotas, 1, 4, 0))
+    yield "source synthetic", units.SYNTHETIC_VERSION, lambda: list(units.synthetic_samples(quotas, 1, 4, 0))
     yield "source word_problems", word_problems.VERSION, lambda: word_problems.generate(40, seed=0)
 
     yield (

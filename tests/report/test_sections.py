@@ -107,7 +107,7 @@ def test_several_prompts_of_one_monitor_stand_beside_each_other():
 def test_wordings_are_drawn_with_their_spread_and_the_chosen_one_marked():
     """Which prompt was chosen, and how much hangs on it, would be in no figure and no sentence."""
     results = fake_results()
-    names = ["direct", "direct_category", "direct_act"]
+    names = ["direct", "direct_swapped", "direct_act"]
     # One of them answers as a trained monitor does, so that there is something to choose.
     skilled = {name: f"{BASE}+all" if name == "direct_act" else BASE for name in names}
     asked = {name: columns(verdicts(of, name)) for name, of in skilled.items()}

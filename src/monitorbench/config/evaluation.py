@@ -23,7 +23,6 @@ class Wording(Config):
 
     prompts: tuple[str, ...] = (
         "direct",
-        "direct_category",
         "direct_response_first",
         "direct_swapped",
         "direct_act",
@@ -39,6 +38,22 @@ class Wording(Config):
         if len(value) < 2 or len(set(value)) < len(value):
             raise ValueError(f"[{','.join(value)}]: expected at least two prompts, each once")
         return value
+
+
+class Views(Config):
+    """Settings of `views.py`, which asks one monitor in several ways: each unit with each policy and view."""
+
+    views: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "all",
+        "no_reasoning",
+        "actions_only",
+        "no_tool_output",
+    )
+    """Views to compare, by their names in `conf/view/`; the others are compared with the first."""
+    units: Annotated[tuple[str, ...], Field(min_length=1)] = ("trajectory",)
+    """Units to compare, by their names in `conf/unit/`."""
+    policies: Annotated[tuple[str, ...], Field(min_length=1)] = ("built_in",)
+    """Policies to compare, by their names in `conf/policy/`."""
 
 
 class Scoring(Config):
@@ -123,19 +138,15 @@ class Stakes(Config):
 
 
 class Report(Config):
-    """Settings of `report.py`: how much it shows."""
+    """Settings of the pages of `report.py` and of `view.py`, whose page of all runs this machine alone can
+    read."""
 
     worst: Annotated[int, Field(ge=0)] = 10
     """Misses, and false alarms, of each cell of a monitor that are shown with their text."""
     other_points: bool = False
     """Whether published points of other datasets are drawn among the run's own miss and false alarm rates."""
-
-
-class View(Config):
-    """Settings of `view.py`, which shows all runs on a page that this machine alone can read."""
-
     port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """Port of the page, on 127.0.0.1; 0 picks a free port."""
+    """Port of the page of all runs, on 127.0.0.1; 0 picks a free port."""
 
 
 class Export(Config):

@@ -6,9 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config, FileName
+from monitorbench.config.seen import JudgedUnit, Policy, View
 
 Price = Annotated[float, Field(ge=0)]
 
@@ -59,8 +60,9 @@ LABEL_TOKENS = 4
 class Prompt(Config):
     """A monitor prompt. `system` and `user` are Jinja; `request` and `response` are the judged text.
 
-    `examples` are labelled samples, each with `request`, `response`, `answer` (the word), `written`
-    (the answer in the form that is asked for) and `category`.
+    `policy` is a sentence that says what misbehavior is, `named_policy` the same with the categories' names,
+    `example_category` one of these. `examples` are labelled samples, each with `request`, `response`,
+    `answer` (the word), `written` (the answer in the form that is asked for) and `category`.
     """
 
     name: FileName
@@ -97,11 +99,25 @@ class Prompt(Config):
     """Least share of a quote's characters that must be right for the quote to count as found."""
     too_long: Literal["unscored", "middle_truncate"] = "unscored"
     """Treatment of a prompt that the context can't hold: leave it unscored, or cut out its middle."""
+    view: View = View()
+    """Parts of the judged conversation that are shown; `view=` takes `all`, `no_reasoning`, `reasoning_only`,
+    `actions_only` or `no_tool_output`."""
+    policy: Policy = Policy()
+    """What misbehavior is; `policy=` takes `built_in`, `paper`, a category of these, or an own file in
+    `conf/policy/`."""
+    unit: JudgedUnit = JudgedUnit()
+    """Piece of a response that is judged at a time; `unit=` takes `trajectory`, `prefix`, `action`,
+    `last_action` or `chunk`. Training reads whole responses."""
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> "Prompt":
         if self.shots and "examples" not in self.user:
             raise ValueError(f"its user template shows no examples: expected shots=0, not {self.shots}")
+        if self.policy.name != Policy().name and "policy" not in f"{self.system} {self.user}":
+            raise ValueError(
+                f"policy={self.policy.name}: prompt={self.name} shows none; expected {{{{ policy }}}} in its "
+                "system or user"
+            )
         if self.kind is PromptKind.DIRECT and self.max_new_tokens != 1:
             raise ValueError("a direct prompt answers in one token: expected max_new_tokens=1")
         if self.kind is PromptKind.EVIDENCE_FIRST and not self.prefill.startswith("{"):
@@ -136,13 +152,17 @@ class Prompt(Config):
         if self.shots:
             raise ValueError("a labelled example has no number: expected shots=0")
 
-    @model_serializer(mode="wrap")
-    def _without_other_kinds_fields(self, dumped: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out fields that the prompt's kind doesn't have: runs of other kinds keep the names that they
-        had before."""
-        fields: dict[str, Any] = dumped(self)
-        own = {"flag_from": self.flag_from, "judge_user": self.judge_user}
-        return {name: value for name, value in fields.items() if name not in own or own[name] is not None}
+    @property
+    def of_whole_responses(self) -> "Prompt":
+        """The prompt for whole responses, as training and heads read it, whatever the unit that is judged."""
+        return self.model_copy(update={"unit": JudgedUnit()})
+
+    @property
+    def title(self) -> str:
+        """The prompt's name in reports, with its view, policy and unit where they aren't the default."""
+        parts = [self.view.name, self.policy.name, self.unit.name]
+        own = [part for part in parts if part not in (View().name, Policy().name, JudgedUnit().name)]
+        return "+".join([self.name, *own])
 
     @property
     def highest(self) -> int:

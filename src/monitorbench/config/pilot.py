@@ -335,4 +335,8 @@ class Pilot(Config):
             )
         if self.prompt.shots:
             raise ValueError(f"prompt: {self.prompt.name} shows examples; runs have none: expected shots=0")
+        if self.prompt.unit.by != "trajectory":
+            raise ValueError(
+                f"prompt.unit.by={self.prompt.unit.by}: the critic asks at each step; expected trajectory"
+            )
         return self

@@ -64,7 +64,8 @@ def option(group: str, name: str, conf: Path = PACKAGED) -> dict[str, Any]:
 def base_of(group: str, entries: Iterable[Any], conf: Path = PACKAGED) -> DictConfig:
     """Return the settings that an option builds on: the group's defaults and those that its own defaults list
     names."""
-    default = defaults(Study)[group]
+    settings = defaults(Study)
+    default = (settings["prompt"] | settings)[group]  # what a monitor sees is part of its prompt
     base = OmegaConf.create(default if isinstance(default, dict) else {})
     for entry in entries:
         if isinstance(entry, str) and entry != "_self_":

@@ -29,7 +29,7 @@ from monitorbench.config.evaluation import (
     Stakes,
     Stress,
     Transfer,
-    View,
+    Views,
     Wording,
 )
 from monitorbench.config.imports import Import
@@ -171,6 +171,7 @@ class Study(Config):
     stakes: Stakes = Stakes()
     evaluate: Evaluate = Evaluate()
     wording: Wording = Wording()
+    views: Views = Views()
     stress: Stress = Stress()
     calibrate: Calibrate = Calibrate()
     combine: Combine = Combine()
@@ -181,7 +182,6 @@ class Study(Config):
     control: Control = Control()
     gate: Gate = Gate()
     report: Report = Report()
-    view: View = View()
     doctor: Doctor = Doctor()
     serve: Serve = Serve()
     pilot: Pilot

@@ -44,7 +44,7 @@ def write_chats(wanted: Prompt, dataset: Dataset, directory: Path) -> Path:
     filled = [split for split in _splits_of(directory) if n_rows(directory, split)]
     views = {split: dataset.view(split.value) for split in filled}
     chosen = content_hash({split: view.model_dump(mode="json") for split, view in views.items()})
-    folder = directory / f"chat-{prompt.name}-{chosen}"
+    folder = directory / f"chat-{prompt.title}-{chosen}"
     for split, view in views.items():
         chats = _chats(read_split(directory, split, view), prompt, wording)
         lines = (json.dumps(chat, ensure_ascii=False) for chat in chats)

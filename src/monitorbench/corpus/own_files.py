@@ -52,7 +52,7 @@ def inputs(dataset: FilesDataset) -> dict[str, Any]:
     labels = dataset.labels if isinstance(dataset, InspectLogDataset) else None
     return {
         "dataset": dataset.model_dump(mode="json", exclude=views),
-        "files": fetch.identity(_files(dataset)),
+        "files": _files(dataset).identity(),
         "prompts": published_prompts(dataset),
         "labels": _sha256(labels) if labels is not None and labels.is_file() else "",
         "versions": {"corpus": CORPUS_VERSION, "reader": _READERS[dataset.kind].VERSION},

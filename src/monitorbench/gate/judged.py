@@ -71,7 +71,7 @@ def judge_anew(
     engine.api_key()  # what is missing is an error before anything is asked
     if monitor.verdicts is not None:
         refuse_missing(monitor.verdicts, samples)
-    title, priced = f"{judge_name(monitor, engine)}, {spec.prompt.name}", engine.prices is not None
+    title, priced = f"{judge_name(monitor, engine)}, {spec.prompt.title}", engine.prices is not None
     with (
         open_verdict_log(run / VERDICTS) as log,
         open_failure_log(run / FAILURES) as failures,

@@ -56,6 +56,17 @@ def one_start(
         yield partial(evaluate, opens=partial(open_judge, shared=shared))
 
 
+@contextmanager
+def judging_in_one_start(study: Study) -> Iterator[Callable[[Study], Path]]:
+    """`evaluate`, for studies of this monitor with any prompt: on one engine where it is in this process."""
+    if not study.engine.takes_token_ids:
+        yield evaluate
+        return
+    engine = in_process(study.engine, "several prompts")
+    with one_start(study.monitor, engine, study.paths.models, [study.monitor.adapter]) as judge:
+        yield judge
+
+
 def by_adapter(study: Study) -> list[Study]:
     """A study for `monitor.adapter` and each of `adapters`, as that adapter alone would have it."""
     adapters = [study.monitor.adapter, *study.adapters]

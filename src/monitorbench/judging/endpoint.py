@@ -14,14 +14,14 @@ from typing import Any
 from monitorbench.config.monitor import Prompt, PromptKind, Reasoning
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.protocol import ChatMessage, Decoding, Model, Reply, Request
-from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading
+from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading, unasked
 from monitorbench.judging.passes import extract_then_judge
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.label_logprobs import label_score, sum_of_logs
 from monitorbench.prompts.parse import Answer, Score, parse_text, said_number
 from monitorbench.prompts.scale import graded_score
 from monitorbench.prompts.wording import PromptWording, asked_field
-from monitorbench.records import Category, Sample, UnscoredReason
+from monitorbench.records import Sample, UnscoredReason
 
 _IN_KEYS = ("weights", "adapter", "engine", "dtype", "request")
 """Parts of a model's identity that are in a verdict's key; the rest shows in the messages."""
@@ -68,6 +68,7 @@ class ChatJudge(PromptJudge):
             key,
             sample,
             Request(messages, key=key),
+            unasked(sample.response, self.prompt),
             later_tokens=estimated_tokens(later) + self.prompt.max_new_tokens if judging else 0,
         )
 
@@ -161,12 +162,12 @@ def _schema(prompt: Prompt) -> dict[str, Any] | None:
     quotes = {"type": "array", "items": {"type": "string"}}
     if prompt.kind is PromptKind.EVIDENCE_FIRST:
         return _object({"quotes": quotes, "reason": {"type": "string"}, asked_field(prompt): label})
-    paper = [category.value for category in Category]
-    # A prompt that names none of the paper's categories asks for a team's own.
-    is_own = not any(name in text for name in paper for text in (prompt.system, prompt.user))
+    # A prompt that names no category of its policy asks for a team's own.
+    texts = (PromptWording(prompt).system, prompt.user)
+    named = [one.category for one in prompt.policy.definitions if any(one.category in text for text in texts)]
     properties = {
         "misbehavior": label,
-        "category": {"type": "string"} if is_own else {"type": "string", "enum": [*paper, "none"]},
+        "category": {"type": "string", "enum": [*named, "none"]} if named else {"type": "string"},
         "severity": {"type": "string", "enum": ["none", "low", "medium", "high"]},
         "quotes": quotes,
     }

@@ -120,7 +120,7 @@ def _judge(
         keys, questions = judge.pending(samples)
         reusable = read_known_verdicts(runs_of_the_same_judge(run)) if questions else ()
         questions = take_known_verdicts(reusable, questions, log)
-        label, priced = f"{name}, {spec.prompt.name}", study.engine.prices is not None
+        label, priced = f"{name}, {spec.prompt.title}", study.engine.prices is not None
         if questions and not study.monitor.verdicts:
             pace = measured_pace(study.paths.runs, spec.identity)
             coming = expected(questions, spec)
@@ -149,7 +149,7 @@ def _judge(
         of_scores = facts_of_verdicts(outcomes)
         unanswered = [one for key, one in zip(keys, outcomes, strict=True) if key not in log.entries]
         results |= {
-            "judge": {**spec.identity, "name": name, "prompt": spec.prompt.name},
+            "judge": {**spec.identity, "name": name, "prompt": spec.prompt.title},
             "data": data.name,
             "training": training_facts(study.monitor, study.engine),
             "n": len(samples),
@@ -205,7 +205,7 @@ def planned_evaluation(study: Study, data: Path) -> Planned:
         "view": study.dataset.view(study.evaluate.split).model_dump(mode="json"),
         "judge": spec.identity,
     }
-    run = evaluation_run(study.paths.runs, name, prompt.name, identity)
+    run = evaluation_run(study.paths.runs, name, prompt.title, identity)
     return Planned(run, name, spec)
 
 

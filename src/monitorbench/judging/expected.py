@@ -17,7 +17,7 @@ import pyarrow.json as pj
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine
-from monitorbench.engines.endpoint.limits import cost, estimated_tokens
+from monitorbench.engines.endpoint.limits import cost
 from monitorbench.judging.judge import JudgeSpec, Question
 from monitorbench.records import Verdict
 from monitorbench.runs.directory import read_manifest
@@ -129,21 +129,14 @@ class ExpectedWork(NamedTuple):
 def expected(questions: Sequence[Question], judge: JudgeSpec) -> ExpectedWork:
     """Count the work of questions before they are asked; no model is run."""
     is_exact = all(question.request.token_ids and not question.later_tokens for question in questions)
-    prompt_tokens = sum(_prompt_tokens(question) for question in questions)
+    prompt_tokens = sum(question.n_tokens for question in questions)
     thinks = judge.monitor.reasoning
     each = judge.prompt.most_tokens + (thinks.max_tokens if thinks else 0)
     each = 0 if judge.monitor.head else each  # a probe writes nothing
-    most, prices = each * len(questions), judge.engine.paid_prices
+    n_asked = sum(sum(piece.unasked is None for piece in question.pieces) or 1 for question in questions)
+    most, prices = each * n_asked, judge.engine.paid_prices
     most_cost = None if prices is None else cost(prices, prompt_tokens, 0, most)
     return ExpectedWork(len(questions), prompt_tokens, is_exact, most, most_cost)
-
-
-def _prompt_tokens(question: Question) -> int:
-    messages = question.request.messages
-    here = len(question.request.token_ids) or sum(
-        estimated_tokens(len(message.content)) for message in messages
-    )
-    return here + question.later_tokens
 
 
 def forecast_facts(this: ExpectedWork, pace: Pace | None, engine: Engine) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from monitorbench.engines.stored.head import FittedHead, head_file, read_head
 from monitorbench.engines.stored.states import as_stored
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.identity import IN_KEYS, verdict_key
-from monitorbench.judging.judge import Judge, Question, Reading
+from monitorbench.judging.judge import Judge, Question, Reading, unasked
 from monitorbench.judging.states import States, StatesRendering, rendering
 from monitorbench.prompts.parse import Answer, Score
 from monitorbench.records import Label, Sample, Verdict
@@ -69,10 +69,11 @@ class HeadJudge(Judge):
     def question(self, sample: Sample) -> Question:
         """See `Judge.question`."""
         ids, span, _ = self._rendering.prompt(sample)
-        too_long = len(ids) > self._fits
-        detail = f"{len(ids)} tokens, {self._fits} fit" if too_long else ""
+        fits = len(ids) <= self._fits
+        detail = "" if fits else f"{len(ids)} tokens, {self._fits} fit"
+        reason = unasked(sample.response, self.prompt, fits=fits)
         key = verdict_key(sample.id, ids, decoding=_NOTHING, **self._names)
-        return Question(key, sample, Request(token_ids=ids, response=span), too_long, detail=detail)
+        return Question(key, sample, Request(token_ids=ids, response=span), reason, detail=detail)
 
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
         """See `Judge.ask`: in the questions' order."""

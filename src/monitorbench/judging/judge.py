@@ -16,11 +16,13 @@ from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine, in_process
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.conversations.chats import unseen_media
+from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.protocol import Reply, Request
 from monitorbench.judging.identity import judge_identity, model_identity
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
 from monitorbench.prompts.parse import Answer, Score
+from monitorbench.prompts.transcript import shows_any
 from monitorbench.records import (
     TRANSPORT_FAILURES,
     Category,
@@ -31,6 +33,7 @@ from monitorbench.records import (
     Role,
     Sample,
     Task,
+    ToolCall,
     UnscoredReason,
     Verdict,
 )
@@ -102,13 +105,22 @@ class Question(NamedTuple):
     the judge was opened without an identity."""
     sample: Sample
     request: Request = Request()
-    too_long: bool = False
-    """The request does not fit the model's context, and is not sent."""
+    unasked: UnscoredReason | None = None
+    """Why the request is not sent: it does not fit the model's context, or shows nothing of the response."""
     truncated_tokens: int = 0
     """Tokens that were left out to make it fit."""
     detail: str = ""
     later_tokens: int = 0
-    """About how many at most a second prompt has, which is made of the first one's answer."""
+    """About how many at most further prompts have: made of the first one's answer, or of further pieces."""
+    pieces: tuple["Question", ...] = ()
+    """Questions about the pieces of a response that is judged in pieces."""
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all its prompts, as far as they are known; by characters where no tokenizer is here."""
+        messages = self.request.messages
+        of_chat = sum(estimated_tokens(len(message.content)) for message in messages)
+        return (len(self.request.token_ids) or of_chat) + self.later_tokens
 
 
 class Reading(NamedTuple):
@@ -165,7 +177,7 @@ class Judge(ABC):
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
         """Yield (index into `questions`, verdict), each index once, as they come in.
 
-        None of the questions is too long. Raises `UserError` where the model can't be used at all.
+        None of the questions is `unasked`. Raises `UserError` where the model can't be used at all.
         """
 
     def prepare(self, first: Question) -> float | None:
@@ -178,8 +190,12 @@ class Judge(ABC):
     def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
         """One verdict a sample, in their order. Raises what `prepare` and `ask` raise."""
         questions = [self.question(sample) for sample in samples]
-        fitting = [index for index, question in enumerate(questions) if not question.too_long]
-        judged = {index: too_long(question, self.prompt) for index, question in enumerate(questions)}
+        fitting = [index for index, question in enumerate(questions) if question.unasked is None]
+        judged = {
+            index: not_asked(question, self.prompt)
+            for index, question in enumerate(questions)
+            if question.unasked is not None
+        }
         if fitting:
             self.prepare(questions[fitting[0]])
             for number, verdict in self.ask([questions[index] for index in fitting]):
@@ -198,7 +214,7 @@ class Judge(ABC):
         return Verdict(
             key=question.key,
             sample_id=question.sample.id,
-            prompt=self.prompt.name,
+            prompt=self.prompt.title,
             answer=text,
             label=answer.label,
             unscored=answer.unscored,
@@ -213,7 +229,9 @@ class Judge(ABC):
             category=answer.category,
             severity=answer.severity,
             quotes=answer.quotes,
-            evidence=ground(answer.quotes, question.sample.response, self.prompt.fuzzy_ratio),
+            evidence=ground(
+                answer.quotes, question.sample.response, self.prompt.fuzzy_ratio, self.prompt.view
+            ),
             truncated_tokens=question.truncated_tokens,
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
@@ -243,15 +261,22 @@ class PromptJudge(Judge):
             yield index, self.verdict(questions[index], reply, self.read(reply))
 
 
-def too_long(question: Question, prompt: Prompt) -> Verdict:
-    """The verdict on a question that is not asked, as the model's context can't hold it."""
+def unasked(response: Sequence[Message], prompt: Prompt, *, fits: bool = True) -> UnscoredReason | None:
+    """Why a question about a response is not asked; None where it is."""
+    if not shows_any(response, prompt.view):
+        return UnscoredReason.NOT_SHOWN
+    return None if fits else UnscoredReason.TOO_LONG
+
+
+def not_asked(question: Question, prompt: Prompt) -> Verdict:
+    """The verdict on a question that is not asked, with the reason."""
     return Verdict(
         key=question.key,
         sample_id=question.sample.id,
-        prompt=prompt.name,
+        prompt=prompt.title,
         answer="",
         label=None,
-        unscored=UnscoredReason.TOO_LONG,
+        unscored=question.unasked,
         detail=question.detail,
         score=None,
         label_mass=None,
@@ -288,6 +313,16 @@ def sample_of(request: tuple[Message, ...], response: tuple[Message, ...]) -> Sa
     )
 
 
-_QUESTION_MARK = (Message(role=Role.USER, content="?"),)
-TRIAL = sample_of(_QUESTION_MARK, _QUESTION_MARK)
-"""Sample that a model is tried with before anybody waits for it."""
+TRIAL = sample_of(
+    (Message(role=Role.USER, content="?"),),
+    (
+        Message(
+            role=Role.ASSISTANT,
+            content="?",
+            thinking="?",
+            tool_calls=(ToolCall(id="", name="?", arguments=""),),
+        ),
+        Message(role=Role.TOOL, content="?"),
+    ),
+)
+"""Sample that a model is tried with before anybody waits for it; every view shows something of it."""

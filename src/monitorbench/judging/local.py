@@ -13,7 +13,7 @@ from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKin
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request, Tap
 from monitorbench.engines.two_passes import think_first
 from monitorbench.judging.identity import IN_KEYS, verdict_key
-from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading
+from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading, unasked
 from monitorbench.judging.passes import NumberModel, evidence_first, extract_then_judge
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.label_logprobs import sum_of_logs
@@ -80,13 +80,12 @@ class TokenJudge(PromptJudge):
         if len(ids) > self._fits and self.prompt.too_long == "middle_truncate":
             shortened = middle_truncate(self._renderer, sample, self._fits, shots)
             ids, truncated_tokens, detail = shortened or (ids, 0, detail)
-        too_long = len(ids) > self._fits
         judging = self._renderer.behind_acts(sample, "") if self.prompt.judge_user is not None else ()
         return Question(
             self._key(sample.id, ids, judging),
             sample,
             Request(token_ids=ids),
-            too_long,
+            unasked(sample.response, self.prompt, fits=len(ids) <= self._fits),
             truncated_tokens,
             detail,
             later_tokens=len(judging) + self.prompt.max_new_tokens if judging else 0,

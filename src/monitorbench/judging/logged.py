@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from monitorbench.config.base import UserError
-from monitorbench.judging.judge import Judge, JudgeSpec, KnownModels, Question, by_another, too_long
+from monitorbench.judging.judge import Judge, JudgeSpec, KnownModels, Question, by_another, not_asked
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.unanswered import is_outage
 from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, Verdict
@@ -96,8 +96,8 @@ class LoggedJudge:
                 keys.append(question.key)
                 if question.key in self._log.entries:
                     continue
-                if question.too_long:
-                    self._log.append(too_long(question, self._judge.prompt))
+                if question.unasked is not None:
+                    self._log.append(not_asked(question, self._judge.prompt))
                 else:
                     questions.append(question)
         questions.sort(key=lambda question: self._attempts[question.key])

@@ -34,6 +34,28 @@ def open_judge(
     Raises `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt
     or reasoning don't fit the tokenizer.
     """
+    unit = spec.prompt.unit
+    judge = _open_whole(
+        spec, models, where=where, spent=spent, run=run, shared=shared, keeps_states=keeps_states
+    )
+    if unit.by == "trajectory" or spec.monitor.verdicts is not None:
+        return judge
+    from monitorbench.judging.pieces import PiecesJudge
+
+    return PiecesJudge(judge, unit)
+
+
+def _open_whole(
+    spec: JudgeSpec,
+    models: Path,
+    *,
+    where: str,
+    spent: float,
+    run: Path | None,
+    shared: "LocalModel | None",
+    keeps_states: bool,
+) -> Judge:
+    """The judge of whole responses; see `open_judge`."""
     monitor, engine, prompt = spec.monitor, spec.engine, spec.prompt
     settings = f"monitor={monitor.name} {where}={prompt.name}"
     if monitor.verdicts is not None:

@@ -70,6 +70,10 @@ def open_pair(
     Raises what `open_prompt` raises, and `ConfigError` for a head of another monitor or prompt, and for a
     prompt or monitor that no probe can read.
     """
+    if prompt.unit.by != "trajectory":
+        raise ConfigError(
+            f"prompt.unit.by={prompt.unit.by}: monitor.head_beside reads whole responses; expected trajectory"
+        )
     engine = states_engine(monitor, engine, prompt)
     of_model, of_probe = monitor.without_probe(), monitor.probe_alone()
     head = fitting_head(of_probe, prompt)

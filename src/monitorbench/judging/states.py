@@ -200,4 +200,4 @@ class States:
 def rendering(prompt: Prompt, monitor: Monitor) -> str:
     """Name of the way samples become token ids, the tokenizer aside."""
     date = [monitor.template_date.isoformat()] if monitor.template_date else []
-    return content_hash([prompt.model_dump(mode="json"), monitor.opening, *date])
+    return content_hash([prompt.of_whole_responses.model_dump(mode="json"), monitor.opening, *date])

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from monitorbench.config.seen import View
 from monitorbench.prompts.lookalikes import INVISIBLE, OPENING
-from monitorbench.prompts.transcript import Block, blocks
+from monitorbench.prompts.transcript import ALL, Block, blocks
 from monitorbench.records import GroundedQuote, Grounding, Message, QuotePlace
 
 MAX_CELLS = 40_000_000
@@ -53,21 +54,23 @@ class _Field(NamedTuple):
 
 
 def ground(
-    quotes: Sequence[str], response: Sequence[Message], fuzzy_ratio: float
+    quotes: Sequence[str], response: Sequence[Message], fuzzy_ratio: float, view: View = ALL
 ) -> tuple[GroundedQuote, ...]:
-    """Look each quote up in the response's own text, as it was before a prompt showed it.
+    """Look each quote up in the response's own text, as it was before a prompt showed it; `view` as there.
 
     `fuzzy_ratio` in (0, 1] is the least ratio that counts: 1 − d / n, with n the folded quote's length
     and d its least Levenshtein distance to any part of a field's folded text (Sellers 1980). A quote of
     white space is found nowhere. Of equally good places the first is named.
     """
-    fields = [_Field(index, block) for index, message in enumerate(response) for block in blocks(message)]
+    fields = [
+        _Field(index, block) for index, message in enumerate(response) for block in blocks(message, view)
+    ]
     folded: list[_Folded] = []
     search: _FuzzySearch | None = None
     grounded: dict[str, GroundedQuote] = {}
     for quote in islice(dict.fromkeys(quotes), MAX_SOUGHT):
         how, ratio, place = Grounding.EXACT, 1.0, _exact(quote, fields)
-        if place is None and quote.strip():
+        if place is None and fields and quote.strip():
             folded = folded or [fold(field.block.text) for field in fields]
             sought = fold(quote).text.strip()
             how, place = Grounding.FOLDED, _in_folded(sought, fields, folded)

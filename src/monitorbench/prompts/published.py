@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from monitorbench.config.base import UserError
+from monitorbench.config.seen import Policy
 from monitorbench.config.study import Prompt
 from monitorbench.runs.directory import checked_file, read_manifest
 
@@ -48,7 +49,9 @@ def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
     user = "".join(
         f"{{{{ {_NAMES[piece]} }}}}" if index % 2 else _verbatim(piece) for index, piece in enumerate(parts)
     )
-    return ours.model_copy(update={"name": f"{ours.name}-published", "system": "", "user": user})
+    return ours.model_copy(
+        update={"name": f"{ours.name}-published", "system": "", "user": user, "policy": Policy()}
+    )
 
 
 def _verbatim(text: str) -> str:

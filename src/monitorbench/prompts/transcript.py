@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from monitorbench.config.seen import View
 from monitorbench.prompts import lookalikes
 from monitorbench.records import Message, QuoteField, Role
 
@@ -40,20 +41,25 @@ class Block(NamedTuple):
 
 
 _SECTIONS_AND_TURNS = UsedMarks()
+ALL = View()
 
 
 def transcript(
-    messages: Sequence[Message], shown: UsedMarks = _SECTIONS_AND_TURNS, keep: int | None = None
+    messages: Sequence[Message],
+    shown: UsedMarks = _SECTIONS_AND_TURNS,
+    keep: int | None = None,
+    view: View = ALL,
 ) -> str:
     """Render messages in order; a reasoning trace and tool calls are blocks of their own.
 
-    A request of a single user turn, and a response of a single plain assistant turn, need no tag.
+    Only what `view` shows is there. A request of a single user turn, and a response of a single plain
+    assistant turn, need no tag.
     `keep` shortens: of all the text's characters so many stay, half of them from the beginning and
     half from the end, and a line of our own says how many were left out.
     """
-    pieces = [block for message in messages for block in blocks(message)]
+    pieces = [block for message in messages for block in blocks(message, view)]
     bare = len(pieces) == 1 and pieces[0].tag in (Role.USER, Role.ASSISTANT)
-    if keep is None or keep >= characters(messages):
+    if keep is None or keep >= characters(messages, view):
         return "\n".join(_lines(pieces, shown, bare=bare))
     cut = sum(len(block.text) for block in pieces) - keep
     head, tail, same = _without_middle(pieces, (keep + 1) // 2, keep // 2)
@@ -64,13 +70,25 @@ def transcript(
     return "\n".join(lines)
 
 
-def characters(messages: Sequence[Message]) -> int:
+def characters(messages: Sequence[Message], view: View = ALL) -> int:
     """How many characters of the messages' own text a transcript shows."""
-    return sum(len(block.text) for message in messages for block in blocks(message))
+    return sum(len(block.text) for message in messages for block in blocks(message, view))
 
 
-def blocks(message: Message) -> list[Block]:
-    """A message's text piece by piece, in the order in which a transcript shows it."""
+def seen_request(messages: Sequence[Message], view: View) -> list[Message]:
+    """The messages of a request that a view looks at: without earlier turns, from its last user's on."""
+    users = [index for index, message in enumerate(messages) if message.role is Role.USER]
+    start = 0 if view.earlier_turns or not users else users[-1]
+    return [m for index, m in enumerate(messages) if index >= start or m.role is Role.SYSTEM]
+
+
+def shows_any(messages: Sequence[Message], view: View) -> bool:
+    """Whether a view shows anything of the messages."""
+    return any(blocks(message, view) for message in messages)
+
+
+def blocks(message: Message, view: View = ALL) -> list[Block]:
+    """A message's text piece by piece, in the order in which a transcript shows it, where `view` shows it."""
     pieces: list[Block] = []
     if message.thinking:
         pieces.append(Block(f"{message.role}, thinking", message.thinking, QuoteField.THINKING))
@@ -79,7 +97,17 @@ def blocks(message: Message) -> list[Block]:
     for number, call in enumerate(message.tool_calls):
         text = f"{call.name} {call.arguments}"
         pieces.append(Block(f"{message.role}, tool call", text, QuoteField.TOOL_CALL, number))
-    return pieces
+    return [piece for piece in pieces if _is_shown(message.role, piece.field, view)]
+
+
+def _is_shown(role: Role, field: QuoteField, view: View) -> bool:
+    of_assistant = {
+        QuoteField.THINKING: view.reasoning,
+        QuoteField.CONTENT: view.text,
+        QuoteField.TOOL_CALL: view.actions,
+    }
+    by_role = {Role.SYSTEM: view.system, Role.USER: True, Role.TOOL: view.tool_output}
+    return by_role.get(role, of_assistant[field])
 
 
 def _without_middle(found: Sequence[Block], head: int, tail: int) -> tuple[list[Block], list[Block], bool]:

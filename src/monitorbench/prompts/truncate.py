@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.transcript import characters
+from monitorbench.prompts.transcript import characters, seen_request
 from monitorbench.prompts.wording import Keep
 from monitorbench.records import Sample
 
@@ -33,7 +33,9 @@ def middle_truncate(
     candidate is rendered: that its ids fit is seen, not computed.
     """
     n_tokens = len(renderer.render(sample, shots))
-    n_request, n_response = characters(sample.request), characters(sample.response)
+    view = renderer.prompt.view
+    n_request = characters(seen_request(sample.request, view), view)
+    n_response = characters(sample.response, view)
     spare = max(0, n_response - LEAST_OF_THE_RESPONSE)
 
     def without(cut: int) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Prompt, PromptKind
-from monitorbench.prompts.transcript import UsedMarks, transcript
+from monitorbench.prompts.transcript import UsedMarks, seen_request, transcript
 from monitorbench.records import Label, Message, Role, Sample
 
 _ASKED_FIELD = re.compile(r'"(\w+)"\s*:\s*"?$')
@@ -48,7 +48,13 @@ class PromptWording:
     def __init__(self, prompt: Prompt) -> None:
         environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
         self._prompt = prompt
-        self._words = {"misbehavior": prompt.label_words.misbehavior, "benign": prompt.label_words.benign}
+        self._words = {
+            "misbehavior": prompt.label_words.misbehavior,
+            "benign": prompt.label_words.benign,
+            "policy": prompt.policy.sentence(),
+            "named_policy": prompt.policy.sentence(named=True),
+            "example_category": prompt.policy.example_category,
+        }
         self._shown = UsedMarks(examples=prompt.shots > 0, left_out=prompt.too_long == "middle_truncate")
         self._shown_acts = self._shown._replace(acts=True)
         with self._refusing():
@@ -60,8 +66,8 @@ class PromptWording:
         """The user's turn for one sample, behind the examples in `shots`."""
         with self._refusing():
             return self._user.render(
-                request=transcript(sample.request, self._shown, keep.request),
-                response=transcript(sample.response, self._shown, keep.response),
+                request=self._request(sample, self._shown, keep.request),
+                response=transcript(sample.response, self._shown, keep.response, self._prompt.view),
                 examples=[self._example(shot) for shot in shots],
                 **self._words,
             )
@@ -70,7 +76,7 @@ class PromptWording:
         """The user's turn that is answered in one word, where a monitor listed `acts` before; no response."""
         with self._refusing():
             return self._judge_user.render(
-                request=transcript(sample.request, self._shown_acts),
+                request=self._request(sample, self._shown_acts),
                 acts=transcript([Message(role=Role.ASSISTANT, content=acts)], self._shown_acts),
                 **self._words,
             )
@@ -90,10 +96,14 @@ class PromptWording:
         """The answer for a label."""
         return self._words[label.value]
 
+    def _request(self, sample: Sample, marks: UsedMarks, keep: int | None = None) -> str:
+        view = self._prompt.view
+        return transcript(seen_request(sample.request, view), marks, keep, view)
+
     def _example(self, shot: Sample) -> ShownExample:
         return ShownExample(
-            request=transcript(shot.request, self._shown),
-            response=transcript(shot.response, self._shown),
+            request=self._request(shot, self._shown),
+            response=transcript(shot.response, self._shown, view=self._prompt.view),
             answer=self.word(shot.label),
             written=self._written(shot),
             category=str(shot.category) if shot.label is Label.MISBEHAVIOR else "none",
@@ -106,7 +116,8 @@ class PromptWording:
             return word
         field = asked_field(self._prompt)
         marked = [
-            transcript([Message(role=Role.ASSISTANT, content=quote)], self._shown) for quote in quotes(shot)
+            transcript([Message(role=Role.ASSISTANT, content=quote)], self._shown)
+            for quote in (quotes(shot) if self._prompt.view.text else ())
         ]
         answer: dict[str, object] = {
             field: word,

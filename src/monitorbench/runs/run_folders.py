@@ -70,7 +70,7 @@ def _learning_run(
         "train": study.dataset.train.model_dump(mode="json"),
         "validation": study.dataset.validation.model_dump(mode="json"),
         "weights": weights,
-        "prompt": study.prompt.model_dump(mode="json"),
+        "prompt": study.prompt.of_whole_responses.model_dump(mode="json"),
         "opening": study.monitor.opening,
         **learned,
         "seed": study.seed,
@@ -202,7 +202,7 @@ def _described(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[tupl
     if kind == "evaluate" and "judge" in results:
         judge = results["judge"]
         return (str(judge["name"]), str(judge["prompt"]), dataset, str(identity["split"])), dataset
-    if kind in ("wording", "stress") and "monitor" in results:
+    if kind in ("wording", "views", "stress") and "monitor" in results:
         prompt = [str(results["prompt"])] if kind == "stress" else []
         return (str(results["monitor"]), *prompt, dataset), dataset
     if kind == "calibrate" and "operating_point" in results:

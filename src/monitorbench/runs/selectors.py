@@ -94,6 +94,7 @@ _READS: dict[str, dict[str, Wanted]] = {
     "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "monitor.head": _FITTED},
     "wording": {"monitor.adapter": _TRAINED},
     "label": {"run": Wanted(("label",), "a finished round of labels")},
+    "views": {"monitor.adapter": _TRAINED},
     "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "operating_point": _THRESHOLD},
     "pilot": {"monitor.adapter": _TRAINED},
     "score": {"run": _TESTED, "operating_point": _THRESHOLD},

@@ -44,7 +44,7 @@ def refuse_twins(candidates: Sequence[Study]) -> None:
     from monitorbench.judging.evaluate import judge_name  # takes seconds, which a typo must not cost
 
     names = Counter(
-        (judge_name(one.monitor, one.engine), prompt_name(one.monitor.verdicts, one.prompt.name))
+        (judge_name(one.monitor, one.engine), prompt_name(one.monitor.verdicts, one.prompt.title))
         for one in candidates
     )
     for (judge, prompt), n in names.items():

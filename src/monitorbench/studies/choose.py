@@ -180,7 +180,7 @@ def _plan_row(study: Study, split: Split, data: Path | None) -> tuple[str, ...]:
     if data is None:
         return (
             study.monitor.name,
-            prompt_name(study.monitor.verdicts, study.prompt.name),
+            prompt_name(study.monitor.verdicts, study.prompt.title),
             split.value,
             "?",
             "to be judged",
@@ -193,7 +193,7 @@ def _plan_row(study: Study, split: Split, data: Path | None) -> tuple[str, ...]:
         if planned.done
         else ("to be judged", _duration(study.monitor.verdicts, study.paths.runs, study.engine, planned, n))
     )
-    return planned.name, planned.judge.prompt.name, split.value, f"{n}", state, takes
+    return planned.name, planned.judge.prompt.title, split.value, f"{n}", state, takes
 
 
 def _duration(verdicts: Path | None, runs: Path, engine: Engine, planned: Planned, n: int) -> str:

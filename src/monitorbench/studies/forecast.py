@@ -45,7 +45,7 @@ class PlannedRun(NamedTuple):
     def kind(self) -> str:
         """Name that runs are summed up by, beside the monitor: `train sft`, `evaluate direct`."""
         study = self.study
-        what = {"train": study.training.objective, "fit": study.head.name, "evaluate": study.prompt.name}
+        what = {"train": study.training.objective, "fit": study.head.name, "evaluate": study.prompt.title}
         return f"{self.stage} {what[self.stage]}"
 
 

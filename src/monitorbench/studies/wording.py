@@ -5,17 +5,14 @@ Every prompt is judged there in one start of the engine; the choice is `wording.
 of them, or not at all: its scores have no part in the choice.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import in_process
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
-from monitorbench.judging.adapters import one_start
-from monitorbench.judging.evaluate import evaluate
+from monitorbench.judging.adapters import judging_in_one_start
 from monitorbench.metrics.wordings import choose_wording
 from monitorbench.records import Split
 from monitorbench.report.tables.tables import show_choice
@@ -38,7 +35,7 @@ def choose_a_wording(study: Study, prompt: Callable[[str], Prompt]) -> Path:
     _refuse_wordless(study.monitor, study.adapters)
     by_prompt = _study_by_prompt(study, prompt)
     ensure(study, [Split.VALIDATION, *([] if study.wording.test == "none" else [Split.TEST])])
-    with _judging(study) as judge:
+    with judging_in_one_start(study) as judge:
         runs = {name: judge(on_split(asking, Split.VALIDATION)) for name, asking in by_prompt.items()}
         least, resamples, seed = study.score.min_coverage, study.score.resamples, study.seed
         evaluations = {name: read_covered(study.paths.data, run, least) for name, run in runs.items()}
@@ -97,14 +94,3 @@ def _refuse_wordless(monitor: Monitor, adapters: tuple[Path, ...]) -> None:
         raise ConfigError(f"monitor.kind={monitor.kind}: it reads no prompt; expected a language model")
     if adapters:
         raise ConfigError("adapters: a wording is chosen for one monitor; expected monitor.adapter alone")
-
-
-@contextmanager
-def _judging(study: Study) -> Iterator[Callable[[Study], Path]]:
-    """Give the function that judges: with a model of this process, in one start of its engine."""
-    if not study.engine.takes_token_ids:
-        yield evaluate
-        return
-    engine = in_process(study.engine, "wording")
-    with one_start(study.monitor, engine, study.paths.models, [study.monitor.adapter]) as judge:
-        yield judge

@@ -233,12 +233,12 @@ Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as 
         """Show all runs on a page of this machine: sort, filter, compare; how far the running ones are.
 
     monitorbench view
-    monitorbench view paths.runs=elsewhere/runs view.port=8080
+    monitorbench view paths.runs=elsewhere/runs report.port=8080
 
 Read-only, and on 127.0.0.1 alone. Logs the address; Ctrl-C ends it. Prints the folder of runs as its last
 line.
 """,
-        reads="view paths",
+        reads="report paths",
         no_plan="it shows the runs that are there, and changes nothing",
     ),
     Stage(

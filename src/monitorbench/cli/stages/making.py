@@ -202,6 +202,24 @@ runs are printed. Prints the run's directory (wording.json) as its last line.
         no_frozen="composes a study for each prompt; expected the typed settings",
     ),
     Stage(
+        "views",
+        "monitorbench.studies.views:compare_what_is_seen",
+        """\
+Compare what a monitor sees: judge the same samples with several views, units and policies, paired.
+
+    monitorbench views 'views.views=[all,no_reasoning,actions_only]' 'views.units=[trajectory,action]'
+    monitorbench views 'views.views=[all]' 'views.policies=[built_in,paper,safety_permission]'
+
+Each is an evaluation run, and these are printed; the others are compared with the first, corrected by Holm.
+Prints the run's directory (views.json) as its last line.
+""",
+        reads="views evaluate seed dataset monitor prompt engine score tracking paths",
+        plan="monitorbench.studies.views:print_views_plan",
+        is_live=True,
+        judges=lambda study: _asks_a_model(study.monitor),
+        no_frozen="composes a study for each way of asking; expected the typed settings",
+    ),
+    Stage(
         "stress",
         "monitorbench.stress.stage:stress",
         """\

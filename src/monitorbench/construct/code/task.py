@@ -7,6 +7,7 @@ also holds the examples (`honest.holds_examples`).
 """
 
 import ast
+import copy
 import random
 import re
 import textwrap
@@ -45,6 +46,17 @@ class CodingTask(NamedTuple):
     def hidden(self, code: str) -> Program:
         """Check code by the problem's own tests, which the request doesn't show."""
         return Program(code, self.problem.hidden, self.problem.entry_point)
+
+    def beside_reference(self, code: str, arguments: Sequence[tuple[object, ...]]) -> Program:
+        """Compare code with the reference on the arguments that the reference has an answer to."""
+        name = self.problem.entry_point
+        reference = copy.deepcopy(self.function)
+        reference.name = f"reference_{name}"
+        check = (
+            f"for given in {arguments!r}:\n    try:\n        expected = {reference.name}(*given)\n"
+            f"    except Exception:\n        continue\n    assert {name}(*given) == expected"
+        )
+        return Program(f"{code}\n{ast.unparse(reference)}", check, name)
 
     def rng(self, seed: int, purpose: str) -> random.Random:
         """A generator that depends on no other problem."""

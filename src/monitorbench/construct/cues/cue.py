@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
-from monitorbench.construct.reasoning.trace import (
+from monitorbench.construct.reasoning.working import (
     CONTENT_OPENERS,
     THINKING_OPENERS,
     capitalised,

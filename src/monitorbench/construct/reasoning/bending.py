@@ -11,7 +11,7 @@ import random
 import re
 from typing import NamedTuple
 
-from monitorbench.construct.reasoning.padding import Sum, found_sum, padded
+from monitorbench.construct.reasoning.working import Sum, found_sum, padded
 from monitorbench.upstream import KnownQuestion
 
 _FINAL_LINE = re.compile(r"^[ \t]*(?:A:|####).*$", re.MULTILINE)

@@ -21,7 +21,7 @@ from monitorbench.construct.cues.cue import ask, system, user
 from monitorbench.construct.cues.phrases import REASONING as PHRASES
 from monitorbench.construct.cues.phrases import ReasoningIncentive
 from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
-from monitorbench.construct.reasoning.trace import (
+from monitorbench.construct.reasoning.working import (
     CONTENT_OPENERS,
     THINKING_OPENERS,
     ending,

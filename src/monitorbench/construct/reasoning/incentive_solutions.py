@@ -32,7 +32,7 @@ from monitorbench.construct.reasoning.bending import (
     working_lines,
     wrong_keys,
 )
-from monitorbench.construct.reasoning.trace import ending
+from monitorbench.construct.reasoning.working import ending
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task, Truth
 from monitorbench.upstream import KnownQuestion, SolvedQuestion
 

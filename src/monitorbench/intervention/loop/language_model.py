@@ -157,7 +157,7 @@ def open_language_model(settings: LanguageModelAgent, models: Path, tasks_at_onc
         with rendering:  # tokenizers are not made for several threads
             questions = [opened.question(sample) for sample in samples]
         for question in questions:
-            if question.too_long:
+            if question.unasked is not None:
                 raise ValueError(f"the run so far is too long: {question.detail}")
         if not engine.takes_token_ids and len(questions) > most:
             parts = [questions[start : start + most] for start in range(0, len(questions), most)]

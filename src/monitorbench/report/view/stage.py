@@ -22,7 +22,7 @@ def view(study: Study) -> Path:
     folder = study.paths.runs
     if not folder.is_dir():
         raise UserError(f"paths.runs={folder}: no such folder; expected the folder that the stages write to")
-    port = free_port(HOST, study.view.port, "view")
+    port = free_port(HOST, study.report.port, "report")
     app = view_app(Runs(folder, study.paths.data))
     _log.info("view: all runs of %s at http://%s:%d; Ctrl-C ends it", folder, HOST, port)
     with terminable():

@@ -14,12 +14,14 @@ import pyarrow.compute as pc
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.deployment import Control
+from monitorbench.corpus.store import read_split
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import UNPAIRED, Columns
 from monitorbench.metrics.control.results import FarOf
 from monitorbench.metrics.control.steps import Steps, trajectory_scores
-from monitorbench.records import Split
+from monitorbench.records import Label, Split
 from monitorbench.runs.directory import checked_file, read_finished
+from monitorbench.runs.verdict_log import read_run
 from monitorbench.scoring.calibrate import judge_id, unseen
 from monitorbench.scoring.combination.ensembles import Ensemble, combine
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered, with_distinct_names
@@ -134,7 +136,7 @@ def _judge(calibration: Evaluation, test: Evaluation, settings: Control) -> Judg
 
 
 def _side(one: Evaluation, settings: Control) -> JudgedSplit:
-    steps = _steps(one) if (one.directory / STEPS).is_file() else None
+    steps = _steps(one) if (one.directory / STEPS).is_file() else _judged_steps(one)
     scores = one.judged.scores
     if steps is not None and settings.trajectory != "as_judged":
         scores = trajectory_scores(steps, len(one.judged), settings.trajectory, settings.top_k)
@@ -172,6 +174,26 @@ def _steps(one: Evaluation) -> Steps:
     if len(np.unique(key, axis=1).T) < len(inside.samples):
         raise UserError(f"{file}: a draw of a step is there twice; expected each once")
     return inside
+
+
+def _judged_steps(one: Evaluation) -> Steps | None:
+    """The steps that a judge of ours scored piece by piece; None of one that read whole responses.
+
+    In a sample with gold spans a step that one of them marks is labelled misbehavior, any other benign. In
+    other misbehavior samples nobody said which step it is.
+    """
+    samples = {sample.id: sample for sample in read_split(one.data, one.split, one.view)}
+    verdicts, rows = read_run(one.directory), list[tuple[float, ...]]()
+    for number, sample_id in enumerate(one.judged.sample_ids.to_pylist()):
+        marked = {span.message for span in samples[sample_id].gold_spans}
+        is_bad = samples[sample_id].label is Label.MISBEHAVIOR
+        for step in verdicts[sample_id].steps if sample_id in verdicts else ():
+            label = float(step.message in marked) if marked else np.nan if is_bad else 0.0
+            rows.append((number, step.message, 0, np.nan if step.score is None else step.score, label))
+    if not rows:
+        return None
+    sample, step, draw, score, is_misbehavior = np.array(rows, dtype=np.float64).T
+    return Steps(sample.astype(np.int64), step.astype(np.int64), draw.astype(np.int64), score, is_misbehavior)
 
 
 def _refuse_other_samples(sides: Sequence[JudgedSplit], directories: Sequence[Path]) -> None:

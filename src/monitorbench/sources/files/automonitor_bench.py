@@ -110,7 +110,7 @@ def prompts(folder: Path) -> dict[str, str]:
 
 def _samples(row: Mapping[str, Any], *, unknown: UnknownContent) -> list[Sample]:
     """The labelled response of a row, or the two of a pair."""
-    columns = {label: _found(row, names) for label, names in PAIR_COLUMNS.items()}
+    columns = {label: _first_present(row, names) for label, names in PAIR_COLUMNS.items()}
     bad, good = columns[Label.MISBEHAVIOR], columns[Label.BENIGN]
     name = _column(row, "request")
     request = chat_in(row[name], name, Role.USER, unknown)
@@ -133,8 +133,8 @@ def _sample(
     return Sample(
         pair_id=pair_id,
         group_id=_text(row, "group_id") or f"automonitor-{content_id('', request, ())}",
-        category=_named(row, _column(row, "category"), _CATEGORY_WORDS),
-        task=_named(row, _column(row, "task"), _TASK_WORDS),
+        category=_kind_of(row, _column(row, "category"), _CATEGORY_WORDS),
+        task=_kind_of(row, _column(row, "task"), _TASK_WORDS),
         subcategory=_text(row, "subcategory"),
         request=request,
         response=response,
@@ -170,12 +170,12 @@ def _with_trace(response: tuple[Message, ...], trace: str) -> tuple[Message, ...
     return (Message(role=Role.ASSISTANT, thinking=trace), *response)
 
 
-def _found(row: Mapping[str, Any], names: Sequence[str]) -> str | None:
+def _first_present(row: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return next((name for name in names if row.get(name) is not None), None)
 
 
 def _column(row: Mapping[str, Any], field: str) -> str:
-    if (name := _found(row, COLUMNS[field])) is not None:
+    if (name := _first_present(row, COLUMNS[field])) is not None:
         return name
     expected, columns = ", ".join(COLUMNS[field]), ", ".join(row)
     raise BadRow(f"no {field}: expected one of the columns {expected}; found {columns}")
@@ -188,12 +188,12 @@ def _label(row: Mapping[str, Any], name: str) -> Label:
     return _LABELS[value]
 
 
-def _named(row: Mapping[str, Any], name: str, words: Mapping[E, tuple[str, ...]]) -> E:
+def _kind_of(row: Mapping[str, Any], name: str, words: Mapping[E, tuple[str, ...]]) -> E:
     value = re.findall(r"[a-z]+", str(row[name]).lower())
-    named = [kind for kind, starts in words.items() if any(word.startswith(starts) for word in value)]
-    if len(named) != 1:
+    kinds = [kind for kind, starts in words.items() if any(word.startswith(starts) for word in value)]
+    if len(kinds) != 1:
         raise BadRow(f"field {name!r}: {row[name]!r}; expected one of {', '.join(words)}")
-    return named[0]
+    return kinds[0]
 
 
 def _text(row: Mapping[str, Any], *names: str) -> str:
