@@ -20,7 +20,7 @@ from monitorbench.metrics.labelled import (
     estimated,
     rates_of,
 )
-from monitorbench.metrics.labels_to_ask import Asked, Design, draw, probabilities, risk, weights_of
+from monitorbench.metrics.labels_to_ask import Design, LabelRound, draw, probabilities, risk, weights_of
 from monitorbench.metrics.rates import Interval, wilson_interval
 
 N = 10_000
@@ -65,12 +65,12 @@ def _shift(auroc: FloatArray) -> FloatArray:
 
 def labelled(of: Pool, n: int, design: Design, rounds: int, rng: np.random.Generator) -> PartlyLabelled:
     """Label `n` samples of a pool in some rounds, each decided from the labels before."""
-    mean, labels, asked = of.scores.mean(axis=0), np.full(N, np.nan), list[Asked]()
+    mean, labels, asked = of.scores.mean(axis=0), np.full(N, np.nan), list[LabelRound]()
     for _ in range(rounds):
         risks = risk(mean, labels, weights_of(asked, N))
         chances = probabilities(n // rounds, mean, risks, of.flagged, np.isnan(labels), design)
         drawn = draw(chances, mean, rng)
-        asked.append(Asked(drawn, chances[drawn]))
+        asked.append(LabelRound(drawn, chances[drawn]))
         labels[drawn] = of.is_bad[drawn]
     return PartlyLabelled(labels, weights_of(asked, N), mean, np.arange(N))
 

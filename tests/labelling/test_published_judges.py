@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from monitorbench.metrics.labelled import PartlyLabelled, differences_of, estimated, rates_of
-from monitorbench.metrics.labels_to_ask import Asked, draw, probabilities, risk, weights_of
+from monitorbench.metrics.labels_to_ask import LabelRound, draw, probabilities, risk, weights_of
 
 pytestmark = pytest.mark.slow
 ALONE = rates_of(np.array([0.0, 1.0]), 1.0, 1.0)
@@ -70,7 +70,7 @@ def test_a_tenth_of_the_labels_holds_what_all_of_them_say(judges: Judges, design
         rows = draw(chances, mean, np.random.default_rng(seed))
         labels = none.copy()
         labels[rows] = judges.is_bad[rows]
-        of = PartlyLabelled(labels, weights_of([Asked(rows, chances[rows])], n), mean, judges.groups)
+        of = PartlyLabelled(labels, weights_of([LabelRound(rows, chances[rows])], n), mean, judges.groups)
         for name, estimate in estimated(of, judges.flagged[:1], ALONE).items():
             held[name] += estimate.interval.low <= truths[name] <= estimate.interval.high
         ends = estimated(of, judges.flagged, differences_of(1.0, 1.0))["expected_cost"].interval

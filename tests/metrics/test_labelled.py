@@ -13,7 +13,7 @@ from monitorbench.metrics.labelled import (
     rates_of,
     weighted_share,
 )
-from monitorbench.metrics.labels_to_ask import Asked, draw, probabilities, risk, strata, weights_of
+from monitorbench.metrics.labels_to_ask import LabelRound, draw, probabilities, risk, strata, weights_of
 
 ALONE = rates_of(np.array([0.0, 1.0]), 100.0, 1.0)
 N = 2_000
@@ -39,7 +39,7 @@ def asked_for(
         rows = draw(chances, mean, rng)
         assert len(rows) == n
         assert np.isnan(labels[rows]).all()
-        rounds.append(Asked(rows, chances[rows]))
+        rounds.append(LabelRound(rows, chances[rows]))
         labels[rows] = is_bad[rows]
     return PartlyLabelled(labels, weights_of(rounds, N), mean, np.arange(N))
 

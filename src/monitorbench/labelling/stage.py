@@ -37,7 +37,7 @@ from monitorbench.metrics.labelled import (
     estimated,
     rates_of,
 )
-from monitorbench.metrics.labels_to_ask import Asked, draw, probabilities, risk, weights_of
+from monitorbench.metrics.labels_to_ask import LabelRound, draw, probabilities, risk, weights_of
 from monitorbench.metrics.table import Number, Place, Row, Table
 from monitorbench.records import Label
 from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
@@ -209,12 +209,12 @@ def _labelled(pool: Pool, questions: list[AskedSample], *, of_open: float) -> Pa
     """The pool with its labels; `of_open` is the label of what the readers disagree on."""
     value = {Label.MISBEHAVIOR.value: 1.0, Label.BENIGN.value: 0.0, OPEN: of_open}
     labels = np.full(len(pool.ids), np.nan)
-    rounds: list[Asked] = []
+    rounds: list[LabelRound] = []
     for number in sorted({one.round for one in questions}):
         of_round = [one for one in questions if one.round == number]
         rows = np.array([pool.rows[one.sample_id] for one in of_round], dtype=np.int64)
         labels[rows] = [value[one.label or OPEN] for one in of_round]
-        rounds.append(Asked(rows, np.array([one.probability for one in of_round])))
+        rounds.append(LabelRound(rows, np.array([one.probability for one in of_round])))
     return PartlyLabelled(labels, weights_of(rounds, len(pool.ids)), pool.suspicion, pool.groups)
 
 

@@ -115,14 +115,14 @@ def draw(chances: FloatArray, scores: FloatArray, rng: np.random.Generator) -> I
     return drawn
 
 
-class Asked(NamedTuple):
+class LabelRound(NamedTuple):
     """A round of labels: which samples were drawn, each with its probability then, among the unlabelled."""
 
     rows: IntArray
     chances: FloatArray
 
 
-def weights_of(rounds: Sequence[Asked], n_samples: int) -> FloatArray:
+def weights_of(rounds: Sequence[LabelRound], n_samples: int) -> FloatArray:
     """The weight of each sample's label over all rounds; 0 where it was not drawn.
 
     Every round by itself estimates any total without bias: what was labelled before counts once, what it drew
