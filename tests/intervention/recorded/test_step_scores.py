@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.recorded.step_scores import read_step_scores
+from monitorbench.intervention.recorded.marked_runs import read_step_scores
 
 LINE = {"task": "Hand-Crafted/1", "step": 3, "score": 0.25}
 
