@@ -110,10 +110,10 @@ class Labelling(Config):
     """
 
     scores: tuple[Path, ...] = ()
-    """JSON lines, a file a monitor: `sample_id`, `score` (null where unscored), and if it is there `group`,
-    `threshold`, `request` and `response`, as a guardrail's log has them."""
+    """Files with a row a sample, one a monitor: `sample_id`, `score` (null where unscored), and if it is
+    there `group`, `threshold`, `request` and `response`, as a guardrail's log has them."""
     texts: Path | None = None
-    """JSON lines with `sample_id`, `request` and `response` where `scores` have no texts."""
+    """File with `sample_id`, `request` and `response` where `scores` have no texts."""
     thresholds: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
     """Threshold of each file, above which a score is an alarm; none: as the files say."""
     budget: Annotated[int, Field(ge=2)] = 100

@@ -5,7 +5,8 @@ the same samples; a sample that was judged several times counts once, by its hig
 where one of these is. A line that can't be used is a `UserError` that names it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -15,12 +16,12 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from monitorbench import strict_json
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import Labelling
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Message
+from monitorbench.untrusted_rows import rows
 
 _MESSAGES = TypeAdapter(tuple[Message, ...])
 
@@ -102,7 +103,8 @@ class _Scores:
         self.groups: dict[str, str] = {}
         self.texts: dict[str, tuple[str, str]] = {}
         self.thresholds: set[float] = set()
-        for where, line in _lines(file):
+        for row in rows(file, "label.texts" if only_texts else "label.scores"):
+            where, line = f"{file}, {row.place}", row.fields
             name = line.get("sample_id")
             if not isinstance(name, str) or not name:
                 raise UserError(f"{where}: sample_id={name!r}; expected a string")
@@ -117,30 +119,13 @@ class _Scores:
                 self.groups[name] = str(group)
             if (threshold := _number(line, "threshold", where)) is not None:
                 self.thresholds.add(threshold)
-        if not self.scores and not only_texts:
-            raise UserError(f"{file}: no line in it; expected JSON lines with sample_id and score")
-
-
-def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not file.is_file():
-        raise UserError(f"{file}: no such file; expected JSON lines with sample_id and score")
-    with file.open("rb") as stream:
-        for number, content in enumerate(stream, 1):
-            if not content.strip():
-                continue
-            try:
-                line = strict_json.loads(content)
-            except (ValueError, RecursionError) as error:
-                raise UserError(
-                    f"{file}, line {number}: not JSON; expected an object with a score"
-                ) from error
-            if not isinstance(line, dict):
-                raise UserError(f"{file}, line {number}: no object; expected one with sample_id and score")
-            yield f"{file}, line {number}", line
 
 
 def _number(line: dict[str, Any], name: str, where: str) -> float | None:
     value = line.get(name)
+    if isinstance(value, str):  # as a CSV has it
+        with suppress(ValueError):
+            value = float(value) if value.strip() else None
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
