@@ -99,7 +99,7 @@ Scores = Mapping[str, Mapping[int, float]]
 """Scores by task, then by step."""
 
 
-class StepScore(NamedTuple):
+class _StepScore(NamedTuple):
     """The score that a critic gave a run after one step."""
 
     task: str
@@ -135,7 +135,7 @@ def read_step_scores(path: Path) -> dict[str, dict[int, float]]:
     return dict(scores)
 
 
-def _step_score(where: str, line: bytes) -> StepScore:
+def _step_score(where: str, line: bytes) -> _StepScore:
     try:
         row: Any = strict_json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -151,4 +151,4 @@ def _step_score(where: str, line: bytes) -> StepScore:
         raise UserError(f"{where}: 'step' is {step!r:.40}; expected a whole number from 0")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
         raise UserError(f"{where}: 'score' is {score!r:.40}; expected a number from 0 to 1, or no line")
-    return StepScore(task, step, float(score))
+    return _StepScore(task, step, float(score))
