@@ -1,4 +1,4 @@
-"""Marked mistakes and a critic's scores by step: which message is meant, what is refused, what is not told."""
+"""Marked mistakes and a critic's scores by step: which message is meant, and what is refused or not told."""
 
 import json
 
