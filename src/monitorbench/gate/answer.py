@@ -20,7 +20,7 @@ import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.rejudged.change import (
+from monitorbench.metrics.drift import (
     NumberChange,
     State,
     auroc_change,
@@ -114,7 +114,7 @@ def compare(anchors: AnchorScores, rules: Rules, *, alpha: float, alpha_applies:
     n_alarmed, n = _questions(index, ~is_bad & scored, flagged_now == 1)
     n_at_worst, n_all = _questions(index, ~is_bad, flagged_now != 0)
     p_broken = broken_p(n_alarmed, n, alpha) if alpha_applies else None
-    corrected = _holm([change.p_worse for change in changes] + [p_broken])
+    corrected = holm([*(change.p_worse for change in changes), p_broken])
     tested = [
         TestedChange(change, p, state(change, p, rules.level))
         for change, p in zip(changes, corrected[:-1], strict=True)
@@ -137,11 +137,6 @@ def compare(anchors: AnchorScores, rules: Rules, *, alpha: float, alpha_applies:
 def _questions(index: IntArray, rows: BoolArray, hits: BoolArray) -> tuple[int, int]:
     """The questions with a hit among `rows`, and those with any of them."""
     return len(np.unique(index[rows & hits])), len(np.unique(index[rows]))
-
-
-def _holm(p_values: list[float | None]) -> list[float | None]:
-    adjusted = iter(holm([p for p in p_values if p is not None]))
-    return [None if p is None else next(adjusted) for p in p_values]
 
 
 def _of_promise(

@@ -30,11 +30,11 @@ from monitorbench.gate.frozen import (
 )
 from monitorbench.gate.traffic import read_traffic
 from monitorbench.metrics import rates
-from monitorbench.metrics.at_point import questions_with_alarm
 from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.clustered import error_interval
 from monitorbench.metrics.columns import BoolArray, Columns
+from monitorbench.metrics.summary import questions_with_alarm
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import content_hash, write_atomically

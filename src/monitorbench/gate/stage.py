@@ -14,7 +14,7 @@ from monitorbench.gate.frozen import Frozen, FrozenGate, read_frozen_gate, read_
 from monitorbench.gate.judged import JudgedAnchors, changed, from_run, gate_judge, judge_anew
 from monitorbench.gate.traffic import DRIFT_EXIT_CODES, compare_traffic, read_traffic
 from monitorbench.judging.serving.served import reach
-from monitorbench.metrics.rejudged.change import NumberChange
+from monitorbench.metrics.drift import NumberChange
 from monitorbench.records import reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked
 from monitorbench.runs.files import file_sha256, write_json

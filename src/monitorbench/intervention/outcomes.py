@@ -12,15 +12,13 @@ import io
 import json
 import logging
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 
-from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
 from monitorbench.config.pilot import OutcomeColumns
@@ -30,6 +28,7 @@ from monitorbench.interop.imports.readers.table import WantedColumns
 from monitorbench.interop.imports.values import flags, numbers, refuse, texts, whole_numbers
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.runs.files import write_atomically
+from monitorbench.untrusted_rows import rows
 
 BASELINE = "none"
 """The condition of a run without intervention."""
@@ -69,15 +68,17 @@ def read_outcomes(path: Path) -> list[Outcome]:
     missing, empty, not UTF-8 or of another format.
     """
     _check_format(path)
-    try:
-        text = path.read_bytes().decode("utf-8-sig")  # as text, a "\r" within a field would become "\n"
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}; expected an outcomes file") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8; save it as UTF-8") from error
-    outcomes = list(_json_lines(path, text) if path.suffix == ".jsonl" else _csv_rows(path, text))
-    if not outcomes:
-        raise UserError(f"{path}: no outcome in it; expected one row a run with {', '.join(_REQUIRED)}")
+    outcomes = []
+    for place, row in rows(path):
+        typed = row
+        if path.suffix == ".csv":
+            typed = {name: _typed(name, value) for name, value in row.items()}
+        try:
+            outcomes.append(_outcome(typed))
+        except _BadRow as error:
+            raise UserError(
+                f"{path}, {place}: {error}; fix that row and run the same command again"
+            ) from None
     return outcomes
 
 
@@ -118,34 +119,6 @@ def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
 def _check_format(path: Path) -> None:
     if path.suffix not in _FORMATS:
         raise UserError(f"{path}: expected an outcomes file that ends in {' or '.join(_FORMATS)}")
-
-
-def _json_lines(path: Path, text: str) -> Iterator[Outcome]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = strict_json.loads(line)
-            if not isinstance(row, dict):
-                raise _BadRow("no JSON object")
-            yield _outcome(row)
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError
-            _refuse(
-                path, number, str(error) if isinstance(error, _BadRow | strict_json.Refused) else "no JSON"
-            )
-
-
-def _csv_rows(path: Path, text: str) -> Iterator[Outcome]:
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    try:
-        if twice := [name for name, times in Counter(reader.fieldnames or ()).items() if times > 1]:
-            raise _BadRow(f"column {twice[0]!r} twice")
-        for row in reader:
-            if None in row or None in row.values():
-                raise _BadRow(f"expected {len(reader.fieldnames or ())} values, as in the first line")
-            yield _outcome({name: _typed(name, value) for name, value in row.items()})
-    except (_BadRow, csv.Error) as error:
-        _refuse(path, reader.reader.line_num, str(error))
 
 
 def _typed(field: str, value: str) -> object:
@@ -199,10 +172,6 @@ def _count(row: Mapping[str, object], field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _TOO_MANY:
         raise _BadRow(f"field {field!r}: {repr(value)[:40]} is no whole number from 0 to 10^18")
     return value
-
-
-def _refuse(path: Path, line: int, problem: str) -> NoReturn:
-    raise UserError(f"{path} line {line}: {problem}; fix that row and run the same command again") from None
 
 
 _AGENT = "agent"

@@ -37,7 +37,7 @@ from monitorbench.judging.known_verdicts import (
 )
 from monitorbench.judging.logged import OpensJudge, open_logged, served_models
 from monitorbench.judging.open import open_judge
-from monitorbench.judging.recorded import refuse_missing
+from monitorbench.judging.recorded import verdicts_of
 from monitorbench.judging.reproducible import measure_spread
 from monitorbench.judging.router import OWN_CATEGORY, predicted_category
 from monitorbench.judging.serving.served import described, reach
@@ -109,7 +109,7 @@ def _judge(
     # What is missing is an error before the directory is made.
     study.engine.api_key()
     if study.monitor.verdicts is not None:
-        refuse_missing(study.monitor.verdicts, samples)
+        verdicts_of(study.monitor.verdicts, study.monitor.read_as, samples)
     with (
         tracking(study, run.path, "evaluate") as track,
         recorded as results,

@@ -11,6 +11,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.seen import Policy
 from monitorbench.config.study import Prompt
 from monitorbench.runs.directory import checked_file, read_manifest
+from monitorbench.untrusted import document
 
 _NAMES = {
     **dict.fromkeys(("request", "question", "prompt", "instruction"), "request"),
@@ -35,7 +36,7 @@ def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
             f"prompt={ours.name}"
         )
     try:
-        text = file.read_text(encoding="utf-8")
+        text = document(file).decode()
     except UnicodeDecodeError as error:
         raise UserError(f"{file}: not UTF-8; save it as UTF-8") from error
     placeholders = {_NAMES[match[1]] for match in _PLACEHOLDER.finditer(text)}

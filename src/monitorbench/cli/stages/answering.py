@@ -9,6 +9,7 @@ from monitorbench.config.project import trees_of
 from monitorbench.config.study import Study
 from monitorbench.studies import ahead
 from monitorbench.studies.candidates import Compose, candidate_studies
+from monitorbench.untrusted import TABLES
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ answer's sentence, and prints the directory with `report.html` as its last line.
         reads="monitors from import dataset prompt engine calibrate stakes recommend report tracking paths",
         plan=_choice_plan,
         is_live=True,
-        judges=lambda study: any(not entry.endswith(".jsonl") for entry in study.monitors),
+        judges=lambda study: any(not entry.lower().endswith(TABLES) for entry in study.monitors),
         no_frozen="composes a study for each monitor; expected the typed settings",
         needs=("matplotlib",),
         ahead=ahead.begin,
@@ -118,11 +119,11 @@ With an operating point metrics.json also has its numbers, and metrics-at-NAME-H
 the same directory as its last line.
 """,
         reads="score run operating_point stakes paths",
-        after_sweep=imported("monitorbench.report.sweep_table:show_sweep"),
+        after_sweep=imported("monitorbench.report.tables.tables:show_sweep"),
     ),
     Stage(
         "combine",
-        "monitorbench.scoring.combination.combine:combine_runs",
+        "monitorbench.scoring.combination.combined_run:combine_runs",
         """Make one monitor of several judges' finished runs, from their logs alone: an ensemble or a cascade.
 
     monitorbench combine combine.rule=stacked 'combine.calibration=[A,B]' 'combine.test=[C,D]'
@@ -229,7 +230,7 @@ Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as 
     ),
     Stage(
         "view",
-        "monitorbench.report.view.stage:view",
+        "monitorbench.report.view.app:view",
         """Show all runs on a page of this machine: sort, filter, compare; how far the running ones are.
 
     monitorbench view

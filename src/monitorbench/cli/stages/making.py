@@ -165,7 +165,7 @@ Prints the evaluation run's directory as its last line.
         reads="evaluate dataset monitor adapters prompt engine tracking paths",
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
-        after_sweep=imported("monitorbench.report.sweep_table:show_sweep"),
+        after_sweep=imported("monitorbench.report.tables.tables:show_sweep"),
         runs=lambda study: [_PLANNED_RUN("evaluate", study)],
     ),
     Stage(

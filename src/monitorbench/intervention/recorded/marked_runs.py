@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.intervention.recorded.archives import as_object, broken, members, parsed, text_field
 from monitorbench.sources.read import SourceFiles
+from monitorbench.untrusted_rows import rows
 
 HUMAN = "human"
 """The agent of a message that a person wrote."""
@@ -108,42 +108,23 @@ class StepScore(NamedTuple):
 
 
 def read_step_scores(path: Path) -> dict[str, dict[int, float]]:
-    """Scores by task and step; other fields of a line are passed over.
+    """Scores by task and step; other fields of a row are passed over.
 
-    Raises `UserError` for a file that can't be read, and with its number for a line that is no such
-    object, a score outside [0, 1] and a step that is scored twice.
+    Raises `UserError` for a file that can't be read, and with its place for a row that is no such object,
+    a score outside [0, 1] and a step that is scored twice.
     """
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise UserError(
-            f"{path}: can't be read ({error.strerror or error}); set recorded.scores to a JSON-lines file "
-            "with task, step and score"
-        ) from error
     scores: defaultdict[str, dict[int, float]] = defaultdict(dict)
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        row = _step_score(f"{path} line {number}", line)
+    for place, fields in rows(path, "recorded.scores"):
+        row = _step_score(fields, f"{path}, {place}")
         if row.step in scores[row.task]:
             raise UserError(
-                f"{path} line {number}: step {row.step} of {row.task} has a score already; keep one of them"
+                f"{path}, {place}: step {row.step} of {row.task} has a score already; keep one of them"
             )
         scores[row.task][row.step] = row.score
-    if not scores:
-        raise UserError(f"{path}: no scores; expected JSON lines with task, step and score")
     return dict(scores)
 
 
-def _step_score(where: str, line: bytes) -> StepScore:
-    try:
-        row: Any = strict_json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"{where}: no JSON ({error}); write one object with task, step and score a line"
-        ) from error
-    if not isinstance(row, dict):
-        raise UserError(f"{where}: no object; write one with task, step and score")
+def _step_score(row: Mapping[str, Any], where: str) -> StepScore:
     task, step, score = row.get("task"), row.get("step"), row.get("score")
     if not isinstance(task, str) or not task:
         raise UserError(f"{where}: 'task' is {task!r:.40}; expected the run's name as text")

@@ -1,7 +1,10 @@
-"""All judged samples with every monitor's verdict: the data of the samples page, and links into it.
+"""The samples page, and links into it: every judged sample with every monitor's verdict, to filter and read.
 
 Promises: every text is as a person may see it (`visible`), cut where it is too long, and what is left out is
 counted. The same runs give the same bytes.
+
+The page is one file that loads nothing; its data lie in blocks that no browser executes, and the one script,
+named by hash in the page's policy, puts all of it in as text.
 """
 
 import base64
@@ -11,15 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup
+
 from monitorbench.metrics import reading
 from monitorbench.metrics.points_in_words import in_words, notes
 from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.records import Label, Sample, Verdict
-from monitorbench.report.samples.marked import MOST_CHARACTERS
-from monitorbench.report.samples.pieces import cut
-from monitorbench.report.samples.runs import OfRun
-from monitorbench.report.samples.visible import visible
-from monitorbench.report.samples.worst import quoted
+from monitorbench.report.samples.judged import OfRun, quoted
+from monitorbench.report.samples.marked import MOST_CHARACTERS, cut
+from monitorbench.report.template import policy, templates, visible
 
 OWN = "own"
 """Value of `at` in an address for a monitor's own answers; without it the calibrated threshold judges."""
@@ -105,7 +108,7 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
         "monitors": [_monitor(results, run, samples) for run in runs],
         "first": _first(results, runs),
         "ids": [sample.id for sample in samples],
-        "own_ids": _own_ids(runs, samples),
+        "own_ids": [visible(sample.own_id) for sample in samples] if any(s.own_id for s in samples) else [],
         "labels": _coded(samples, lambda sample: sample.label),
         "pairs": column(lambda sample: sample.pair_id)["of"],
         "cell": column(lambda sample: str(sample.cell)),
@@ -122,12 +125,6 @@ def _first(results: Results, runs: Sequence[OfRun]) -> int:
     """The index of the monitor that the page begins with: the one that the decision is about."""
     chosen = results["decision"]["monitor"], results["decision"]["prompt"]
     return next((i for i, run in enumerate(runs) if (run.monitor, run.prompt) == chosen), 0)
-
-
-def _own_ids(runs: Sequence[OfRun], samples: Sequence[Sample]) -> list[str]:
-    """The ids that the samples had in a file that was imported; empty where they had none."""
-    by_id = {id_: own for run in runs for id_, own in run.own_ids.items()}
-    return [visible(by_id.get(sample.id, "")) for sample in samples] if by_id else []
 
 
 def _monitor(results: Results, run: OfRun, samples: Sequence[Sample]) -> dict[str, Any]:
@@ -236,3 +233,21 @@ def _cut(text: str, most: int) -> str:
 def _pack(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 7, mtime=0)).decode()
+
+
+def render_samples(results: Results, runs: Sequence[OfRun], most_bytes: int = MOST_BYTES) -> str:
+    """The page of these runs; its data take at most `most_bytes`, by showing less of long texts."""
+    data = packed(results, runs, most_bytes)
+    script = templates().get_template("samples.js").render()
+    return (
+        templates()
+        .get_template("samples.html.j2")
+        .render(
+            dataset=results["dataset"],
+            policy=policy(script),
+            # Safe to put in as they are: a file of ours, and base64.
+            script=Markup(script),
+            index=Markup(data.of_all),
+            parts=[Markup(chunk) for chunk in data.parts],
+        )
+    )

@@ -1,18 +1,18 @@
-"""Effects of changes on a monitor, as rows and in words: for a terminal of 80 columns and for the page."""
+"""What changes that keep the label do to a monitor: for a terminal of 80 columns, and the page's section."""
 
 from collections import Counter
 from typing import NamedTuple
 
+from markupsafe import Markup
 from rich.console import Console
 
 from monitorbench.metrics.robustness.compare import MEASURES, ChangeEffects, Measure, Moved
-from monitorbench.metrics.robustness.facts import StressFacts
-from monitorbench.metrics.robustness.words import answer, worst_lines
-from monitorbench.metrics.written import count, signed, signed_interval, signed_with_interval
+from monitorbench.metrics.robustness.worst import StressFacts, Worst, answer, how_sure, worst_lines, worst_of
+from monitorbench.metrics.written import DASH, count, signed, signed_interval, signed_with_interval
 from monitorbench.records import reasons_in_words
-from monitorbench.report.tables.terminal import print_rows, say
+from monitorbench.report.sections.section import NOTHING, Material, fill
+from monitorbench.report.tables.terminal import opened, print_rows, say
 
-WIDTH = 80
 COLUMNS = (
     ("change", 26),
     ("n", 4),
@@ -22,7 +22,7 @@ COLUMNS = (
     ("lost", 5),
 )
 """Columns of the table, with their widths in a terminal."""
-SHOWN = "*"
+_SHOWN = "*"
 """Mark behind a number that is worse at 5 % after Holm's correction."""
 
 
@@ -40,8 +40,7 @@ class StressRow(NamedTuple):
 
 def show_stress(facts: StressFacts) -> None:
     """Print the answer, and a row for each change, to stdout at the terminal's width or 80 columns."""
-    console = Console()
-    print_stress(console if console.is_terminal else Console(width=WIDTH), facts)
+    print_stress(opened(), facts)
 
 
 def print_stress(console: Console, facts: StressFacts) -> None:
@@ -65,8 +64,8 @@ def notes(facts: StressFacts) -> list[str]:
     read = f"read at {facts['operating_point']}" if facts["operating_point"] else "own answers"
     changes = facts["changes"].values()
     lines = [
-        f"{SHOWN} worse at 5 % after Holm's correction over {of['n_tests']} tests. Paired, by group; {read}; "
-        "worst: intervals for all changes at once, each row's in stress.json.",
+        f"{_SHOWN} worse at 5 % after Holm's correction over {of['n_tests']} tests. Paired, by group; "
+        f"{read}; worst: intervals for all changes at once, each row's in stress.json.",
         f"For the first rate to be shown worse about {of['fewest_changed']} groups have to change, none the "
         f"other way; {of['most_groups']} with misbehavior were answered both times, at most.",
     ]
@@ -119,8 +118,39 @@ def _with_mark(text: str, measure: Measure, change: ChangeEffects) -> str:
     value, _, bounds = text.partition(" ")
     if measure not in change["counted"] and change[measure]["difference"] is not None:
         value = f"({value})"
-    return f"{value}{SHOWN if measure in change['worse'] else ''} {bounds}".rstrip()
+    return f"{value}{_SHOWN if measure in change['worse'] else ''} {bounds}".rstrip()
 
 
 def _of(moved: Moved) -> tuple[float | None, list[float] | None]:
     return moved["difference"], moved["difference_ci"]
+
+
+_PAGE_COLUMNS = ("n", "ΔMR", "ΔFAR", "ΔAUROC", "Δunscored", "lost")
+_WORST = ("worst ΔAUROC", "worst ΔMR", "worst ΔFAR", "worst Δunscored")
+
+
+def under_stress(material: Material) -> Markup:
+    """All monitors' worst numbers side by side, and below each what every change does."""
+    monitors = [_monitor(material, facts) for facts in material.stress]
+    values = {"monitors": monitors, "columns": _PAGE_COLUMNS, "worst": _WORST}
+    return fill("under_stress", values) if monitors else NOTHING
+
+
+def _monitor(material: Material, facts: StressFacts) -> dict[str, object]:
+    """One monitor's robustness."""
+    point = f", at {facts['operating_point']}" if facts["operating_point"] else ""
+    return {
+        "name": material.short_names.get(facts["monitor"], facts["monitor"]),
+        "prompt": f"{facts['prompt']}{point}",
+        "answer": answer(facts["robustness"]),
+        "worst": [_worst_text(measure, worst) for measure, worst in worst_of(facts["robustness"])],
+        "rows": rows(facts),
+        "notes": notes(facts),
+    }
+
+
+def _worst_text(measure: Measure, one: Worst | None) -> str:
+    if one is None:
+        return DASH
+    value = signed_with_interval(one["difference"], one["difference_ci"])
+    return f"{value} under {one['change']}{how_sure(measure, one)}"
