@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.ending import printable
 from monitorbench.config.study import Study
 from monitorbench.gate.answer import EXIT_CODES, GateAnswer, TestedChange, compare
 from monitorbench.gate.freeze import freeze
@@ -160,5 +161,5 @@ def _drift(study: Study, file: Path, traffic: Path) -> Path:
 def _said(run: Path) -> Path:
     """Print the answer."""
     answer = json.loads((run / ANSWER).read_text(encoding="utf-8"))
-    print(f"{answer['answer']}: {answer['why']}", flush=True)
+    print(printable(f"{answer['answer']}: {answer['why']}"), flush=True)
     return run

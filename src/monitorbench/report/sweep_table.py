@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from monitorbench.config.study import Study
+from monitorbench.config.terminal import Console
 from monitorbench.metrics.registry import cell_numbers
 from monitorbench.report.tables.tables import WIDTH, print_sweep
 from monitorbench.runs.directory import is_finished

@@ -1,7 +1,6 @@
 """A control evaluation as a table in 80 columns, and as rows of `control.csv`."""
 
-from rich.console import Console
-
+from monitorbench.config.terminal import Console
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
 from monitorbench.metrics.csv_rows import Row
 from monitorbench.metrics.written import counted, rate, rate_with_interval, signed_with_interval

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from monitorbench.config.terminal import Console
 from monitorbench.intervention.recorded.localisation import Localisation, Located, RunShare
 from monitorbench.intervention.statistics.decision_file import (
     WORDS,

@@ -3,8 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
-from rich.console import Console
-
+from monitorbench.config.terminal import Console
 from monitorbench.metrics.robustness.compare import MEASURES, ChangeEffects, Measure, Moved
 from monitorbench.metrics.robustness.facts import StressFacts
 from monitorbench.metrics.robustness.words import answer, worst_lines
