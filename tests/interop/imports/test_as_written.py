@@ -223,5 +223,5 @@ def test_what_other_tools_write_is_read(tmp_path: Path, name: str, content: str,
 def test_what_could_mean_two_things_is_refused(tmp_path: Path, name: str, content: str, said: str):
     """If it failed: 1,234 would be a score of 1.234, or of a thousand."""
     (tmp_path / name).write_text(content)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises((UserError, ConfigError), match=said):
         read_scores([tmp_path / name], Settings())

@@ -6,7 +6,8 @@ from rich.console import Console
 
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.analysis import analyse
-from monitorbench.report.pilot.printed import WIDTH, print_decision
+from monitorbench.report.pilot.printed import print_decision
+from monitorbench.report.tables.terminal import WIDTH
 
 
 def printed(found: list, settings: PilotStatistics, encoding: str = "utf-8") -> str:

@@ -36,7 +36,8 @@ from monitorbench.report.pilot.page import (
     report_pilot,
     steps_intervened_at,
 )
-from monitorbench.report.pilot.printed import WIDTH, print_decision
+from monitorbench.report.pilot.printed import print_decision
+from monitorbench.report.tables.terminal import WIDTH
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.keyed_log import read_log
 

@@ -3,12 +3,9 @@
 The decision is two tables, what a reader must know, and the sentence last.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from rich.table import Table
-from rich.text import Text
 
 from monitorbench.config.terminal import Console
 from monitorbench.intervention.recorded.localisation import Localisation, Located, RunShare
@@ -20,12 +17,11 @@ from monitorbench.intervention.statistics.decision_file import (
     points,
     remarks,
 )
-from monitorbench.metrics.written import DASH, TO_ASCII, rate, signed_with_interval
+from monitorbench.metrics.written import DASH, rate, signed_with_interval
+from monitorbench.report.tables.terminal import Columns, opened, print_rows, say
 from monitorbench.runs.files import write_json
 
-Columns = tuple[tuple[str, int], ...]
-
-WIDTH = 80
+LOCALISATION = "localisation.json"
 _NAME = 21
 _COUNTS: Columns = (
     ("condition", _NAME),
@@ -45,29 +41,28 @@ _EFFECTS: Columns = (
 
 def show_decision(decision: PilotDecision) -> None:
     """Print to stdout, at the terminal's width or 80 columns."""
-    console = Console()
-    print_decision(console if console.is_terminal else Console(width=WIDTH), decision)
+    print_decision(opened(), decision)
 
 
 def print_decision(console: Console, decision: PilotDecision) -> None:
     """Counts, effects, notes and the sentence; controls are marked with a star."""
     confidence = percent(decision.settings.interval_confidence)
-    _line(console, "Runs without → with: A failed twice, B disrupted, C recovered, D succeeded twice", "bold")
-    _line(console, "Rates: p fails without, r of these recover, d of the others are disrupted", "bold")
+    say(console, "Runs without → with: A failed twice, B disrupted, C recovered, D succeeded twice", "bold")
+    say(console, "Rates: p fails without, r of these recover, d of the others are disrupted", "bold")
     _table(console, _COUNTS, decision, _counts)
-    _line(console, "")
-    _line(
+    say(console, "")
+    say(
         console,
         f"Effect on success ({confidence} intervals; lower bounds of all conditions tried at once)",
         "bold",
     )
     _table(console, _EFFECTS, decision, _effects)
     if any(result.control for result in decision.conditions):
-        _line(console, "* control: shown for comparison, never chosen", "dim")
+        say(console, "* control: shown for comparison, never chosen", "dim")
     for text in remarks(decision):
-        _line(console, text, "dim")
-    _line(console, "")
-    _line(console, decision.sentence, "bold")
+        say(console, text, "dim")
+    say(console, "")
+    say(console, decision.sentence, "bold")
 
 
 def _counts(one: ConditionResult) -> list[str]:
@@ -105,39 +100,13 @@ def _name(one: ConditionResult) -> str:
 def _table(
     console: Console, columns: Columns, decision: PilotDecision, row: Callable[[ConditionResult], list[str]]
 ) -> None:
+    last_number = len(columns) if columns is _COUNTS else 0
     for agent in dict.fromkeys(result.agent for result in decision.conditions):
-        _line(console, agent, "bold")
-        table = Table.grid(padding=(0, 1, 0, 0))
-        for i, (_, width) in enumerate(columns):
-            numeric = columns is _COUNTS and i > 0
-            table.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
-        _add(console, table, [name for name, _ in columns], "dim")
-        for result in decision.conditions:
-            if result.agent == agent:
-                _add(console, table, row(result), "")
-        console.print(table)
-
-
-def _add(console: Console, table: Table, cells: Sequence[str], style: str) -> None:
-    table.add_row(*(Text(_encoded(console, text), style=style) for text in cells))
-
-
-def _line(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(_encoded(console, text), style=style), overflow="fold")
-
-
-def _encoded(console: Console, text: str) -> str:
-    # Names are other people's: what a terminal would obey or hide is named instead.
-    text = "".join(
-        character if character.isprintable() else f"<U+{ord(character):04X}>" for character in text
-    )
-    return text.translate(_TO_ASCII) if console.options.ascii_only else text
-
-
-_TO_ASCII = TO_ASCII | str.maketrans({"Δ": "d", "→": ">", "×": "x"})
-
-
-LOCALISATION = "localisation.json"
+        say(console, agent, "bold")
+        head = [name for name, _ in columns]
+        print_rows(console, columns, [head], "dim", gap=1, last_number=last_number)
+        rows = [row(result) for result in decision.conditions if result.agent == agent]
+        print_rows(console, columns, rows, gap=1, last_number=last_number)
 
 
 def write_localisation(folder: Path, localisation: Localisation) -> None:
