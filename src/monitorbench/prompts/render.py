@@ -15,8 +15,14 @@ from jinja2.exceptions import TemplateError
 from monitorbench.config.study import Prompt, PromptKind, Reasoning
 from monitorbench.engines.two_passes import ReasoningTokens
 from monitorbench.prompts.chat_template import templated
-from monitorbench.prompts.label_tokens import LabelTokens, behind, single, word_tokens
-from monitorbench.prompts.scale import ScaleTokens, scale_tokens
+from monitorbench.prompts.label_tokens import (
+    LabelTokens,
+    ScaleTokens,
+    behind,
+    scale_tokens,
+    single,
+    word_tokens,
+)
 from monitorbench.prompts.wording import WHOLE, Keep, PromptWording, asked_field
 from monitorbench.records import Label, Sample
 
