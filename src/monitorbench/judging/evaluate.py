@@ -44,7 +44,7 @@ from monitorbench.judging.serving.served import described, reach
 from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
 from monitorbench.metrics.score_facts import doubts, facts_of_verdicts
 from monitorbench.prompts.few_shot import Shots, draw_shots
-from monitorbench.prompts.published import published_prompt
+from monitorbench.prompts.wording import published_prompt
 from monitorbench.records import Sample, Split, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.files import content_hash
