@@ -19,7 +19,8 @@ from monitorbench.config.monitor import Prompt
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.identity import recorded_file, verdict_key
 from monitorbench.judging.judge import Judge, Question, Reading
-from monitorbench.prompts.parse import Answer, Score
+from monitorbench.prompts.label_tokens import Score
+from monitorbench.prompts.parse import Answer
 from monitorbench.records import Label, Sample, UnscoredReason, Verdict
 
 _NOTHING = Decoding(0, (), ())

@@ -2,11 +2,8 @@
 
 The chat template's own text is encoded with its control tokens; everything that goes into a turn
 (instructions and judged text) is encoded as plain text, in which no control token can arise. The
-pieces are joined as ids, so what stands inside a turn can't change what stands around it.
-
-A tokenizer's chat template, rendered alike on any day.
-
-Which token ids of a rendered prompt are the judged response's.
+pieces are joined as ids, so what stands inside a turn can't change what stands around it. A template that
+writes what changes by the day is refused. `response_span` finds the response again among the ids.
 """
 
 import datetime
@@ -32,6 +29,8 @@ from monitorbench.records import Label, Message, Role, Sample
 
 _DAYS = (datetime.date(2001, 2, 3), datetime.date(2034, 11, 12))
 """Two days that differ in year, month and day, however a template writes them."""
+_OTHERS = ("Q", "\u2e2e")
+"""Responses of which none begins or ends, byte by byte, like both."""
 
 
 class ChangingTemplate(ValueError):
@@ -278,10 +277,6 @@ class Renderer:
         return word_tokens(
             self._encode, self._before_answer, word, begun=bool(self.prompt.prefill), blank=self._blank
         )
-
-
-_OTHERS = ("Q", "\u2e2e")
-"""Responses of which none begins or ends, byte by byte, like both."""
 
 
 def response_span(renderer: Renderer, sample: Sample, ids: Sequence[int]) -> tuple[int, int]:

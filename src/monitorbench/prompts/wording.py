@@ -1,9 +1,8 @@
 """A monitor prompt in words: the system and the user turn of one sample, before any tokenizer.
 
-A benchmark's own monitor prompts: where a dataset brings them, they stand in for ours.
-
-`<dataset>/prompts/<kind>.txt` is the user's turn, with `{{ request }}` and `{{ response }}`, or the same
-names in single braces (also `{question}`, `{answer}` and `{trajectory}`), where the judged text goes.
+A benchmark's own prompts stand in for ours where a dataset brings them: `<dataset>/prompts/<kind>.txt` is the
+user's turn, with `{{ request }}` and `{{ response }}`, or the same names in single braces (also `{question}`,
+`{answer}` and `{trajectory}`), where the judged text goes.
 """
 
 import json
@@ -27,6 +26,12 @@ _ASKED_FIELD = re.compile(r'"(\w+)"\s*:\s*"?$')
 """How a prefill ends that begins the field with the label."""
 _QUOTE_CHARACTERS = 120
 """Characters of an example's quote where nobody marked one: the response's first line."""
+
+_NAMES = {
+    **dict.fromkeys(("request", "question", "prompt", "instruction"), "request"),
+    **dict.fromkeys(("response", "answer", "trajectory", "completion"), "response"),
+}
+_PLACEHOLDER = re.compile(r"\{{1,2}\s*(" + "|".join(_NAMES) + r")\s*\}{1,2}")
 
 
 class Keep(NamedTuple):
@@ -155,13 +160,6 @@ def quotes(shot: Sample) -> list[str]:
         return spans
     lines = [line.strip() for line in shot.response[-1].content.splitlines() if line.strip()]
     return [line[:_QUOTE_CHARACTERS] for line in lines[:1]]
-
-
-_NAMES = {
-    **dict.fromkeys(("request", "question", "prompt", "instruction"), "request"),
-    **dict.fromkeys(("response", "answer", "trajectory", "completion"), "response"),
-}
-_PLACEHOLDER = re.compile(r"\{{1,2}\s*(" + "|".join(_NAMES) + r")\s*\}{1,2}")
 
 
 def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
