@@ -2,7 +2,7 @@
 
     pip install agentdojo==0.1.35
     cd data_build/agentdojo
-    python trace.py ../../src/monitorbench/sources/safety_permission/agentdojo.jsonl.xz
+    python trace.py ../../src/monitorbench/sources/upstream/agentdojo.jsonl.xz
 
 In an environment of its own: the package's dependencies disagree with ours. No model is asked: the calls
 of a user task and of an act (what an injection task wants done) are the package's ground truth, and every one

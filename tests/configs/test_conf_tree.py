@@ -20,7 +20,7 @@ from monitorbench.config.reference import base_of, defaults
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Prompt, Study
 from monitorbench.sources.all import SOURCES as DECLARED
-from monitorbench.sources.repack import REPACKED
+from monitorbench.sources.archive import REPACKED
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"

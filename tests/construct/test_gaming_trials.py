@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 from monitorbench.config.sources import Cues
-from monitorbench.construct.code.attempt import ExecutionResult, HiddenTests, judged_attempt
-from monitorbench.construct.code.incentive_trials import coding_trials
+from monitorbench.construct.code.task import ExecutionResult, HiddenTests, judged_attempt
 from monitorbench.construct.counterfactual import (
     CounterfactualTrial,
     SubjectAnswer,
@@ -16,7 +15,7 @@ from monitorbench.construct.counterfactual import (
     next_request,
     request_key,
 )
-from monitorbench.construct.cues.questions import trials
+from monitorbench.construct.cues.questions import coding_trials, trials
 from monitorbench.records import Category, Construction, Label, LabelSource, Task
 from monitorbench.upstream import CodingProblem, DocstringExample, KnownQuestion
 

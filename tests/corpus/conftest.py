@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_mirror import Mirrored, built, write_mirror
 
-from monitorbench.corpus.paper import pool
+from monitorbench.corpus.paper import candidates
 
 
 @pytest.fixture
@@ -34,4 +34,4 @@ def same_candidates(small: Mirrored, tmp_path: Path) -> Path:
 
 
 def _use_threads(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pool, "ProcessPoolExecutor", lambda _workers, *_rest, **_more: ThreadPoolExecutor(1))
+    patch.setattr(candidates, "ProcessPoolExecutor", lambda _workers, *_rest, **_more: ThreadPoolExecutor(1))

@@ -13,24 +13,25 @@ from studies import study
 
 from monitorbench.config.datasets import PreferenceFilter, SplitShares
 from monitorbench.config.sources import Cues
-from monitorbench.construct import counterfactual
-from monitorbench.construct.answers import capitulation, incentive, labelled, preference, stereotype
-from monitorbench.construct.answers.safety_scorer import fit_safety_scorer
+from monitorbench.construct import counterfactual, pair
+from monitorbench.construct.answers import incentive, preference
+from monitorbench.construct.answers.preference import fit_safety_scorer
 from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.code import pair as code_pair
-from monitorbench.construct.code import remedy
 from monitorbench.construct.cues import cue, published_answers, questions
 from monitorbench.construct.juliet import functions
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.construct.reasoning import incentive as incentive_reasoning
+from monitorbench.corpus.paper import units
 from monitorbench.corpus.paper.benchmark import paired, select
-from monitorbench.corpus.split import assign_splits
+from monitorbench.corpus.selection import assign_splits
 from monitorbench.records import Category, Cell, Sample, Split, Task
-from monitorbench.sources import handwritten, synthetic
+from monitorbench.sources import handwritten
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
+from monitorbench.sources.upstream import bbq, user_pressure
 from monitorbench.word_problems import generate as word_problems
 
 NAMES = {"source": "made_up", "licence": "MIT"}
@@ -80,7 +81,7 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         yield f"source {name}", source.version, lambda name=name: rows_of(name, folder)
     yield "source handwritten", handwritten.VERSION, lambda: list(_first_handwritten())
     quotas = {Cell(Category.SAFETY_PERMISSION, Task.QA): 2, Cell(Category.SYCOPHANCY_BIAS, Task.CODE): 1}
-    yield "source synthetic", synthetic.VERSION, lambda: list(synthetic.samples(quotas, 1, 4, 0))
+    yield "source synthetic", units.SYNTHETIC_VERSION, lambda: list(units.synthetic_samples(quotas, 1, 4, 0))
     yield "source word_problems", word_problems.VERSION, lambda: word_problems.generate(40, seed=0)
 
     yield (
@@ -99,8 +100,8 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     cues, problems = composed.cue, word_problems.generate(24, seed=1)
     solved = read("gsm8k")
     yield (
-        *capitulation.VERSION,
-        lambda: capitulation.capitulation_pairs(read("sycon_bench"), **NAMES).samples,
+        *user_pressure.CAPITULATION_VERSION,
+        lambda: user_pressure.capitulation_pairs(read("sycon_bench"), **NAMES).samples,
     )
     yield (
         *incentive.VERSION,
@@ -109,24 +110,32 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         ),
     )
     yield (
-        *labelled.VERSION,
-        lambda: labelled.labelled_samples(read("diasafety") + read("reward_hacking_logs"), **NAMES).samples,
+        *pair.AS_LABELLED,
+        lambda: pair.labelled_samples(read("diasafety") + read("reward_hacking_logs"), **NAMES).samples,
     )
     yield *preference.VERSION, lambda: _preferences(read)
-    yield *stereotype.VERSION, lambda: stereotype.stereotype_pairs(read("bbq"), seed=0, **NAMES).samples
+    yield *bbq.STEREOTYPE_VERSION, lambda: bbq.stereotype_pairs(read("bbq"), seed=0, **NAMES).samples
     yield (
         *published_answers.VERSION,
         lambda: published_answers.cued_answer_pairs(read("cot_transparency"), seed=0, **NAMES).samples,
     )
     sessions = rows_of("agentdojo", folder)[:40]
-    yield *SOURCES["agentdojo"].constructions[0], lambda: _constructed("agentdojo", sessions, cues)
+    yield (
+        *next(iter(SOURCES["agentdojo"].constructions.items())),
+        lambda: _constructed("agentdojo", sessions, cues),
+    )
     for name in ("school_of_reward_hacks", "xstest"):
-        yield *SOURCES[name].constructions[0], lambda name=name: _constructed(name, read(name), cues)
+        yield (
+            *next(iter(SOURCES[name].constructions.items())),
+            lambda name=name: _constructed(name, read(name), cues),
+        )
     code_rows = read("sven") + read("cweval")
     yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
     yield (
-        *remedy.VERSION,
-        lambda: [remedy.shows(cwe, r.insecure, r.secure) for r in code_rows for cwe in (r.cwe, "CWE-79")],
+        *code_pair.VISIBLE_FIXES,
+        lambda: [
+            code_pair.shows_remedy(cwe, r.insecure, r.secure) for r in code_rows for cwe in (r.cwe, "CWE-79")
+        ],
     )
     yield *functions.VERSION, lambda: functions.juliet_versions(read("juliet"))[0]
     yield *special_cased.VERSION, lambda: special_cased.special_cased_pairs(read("mbpp"), seed=0)[0]

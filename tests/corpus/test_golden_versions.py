@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from golden_behavior import digest, made_by, placements
 
-from monitorbench.corpus.split import CORPUS_VERSION
+from monitorbench.corpus.selection import CORPUS_VERSION
 from monitorbench.sources.all import SOURCES
 
 TABLE = Path(__file__).with_name("golden_versions.json")
@@ -30,7 +30,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
 def test_everything_that_makes_samples_is_in_the_table(found: dict[str, list[object]]):
     """A source that is not in it could change its rows, and old datasets would pass for new ones."""
     assert list(found) == list(json.loads(TABLE.read_text()))
-    made = {name for source in SOURCES.values() for name, _ in source.constructions}
+    made = {name for source in SOURCES.values() for name in source.constructions}
     assert made <= set(found), "a declared construction without a golden input"
 
 

@@ -276,7 +276,7 @@ def test_identity_is_of_content_alone(tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / name).write_bytes(content)
         where = source(mirror=name, sha256=stated)
-        names.append(fetch.identity(fetch.find("rows", where, tmp_path / folder, tmp_path, "error")))
+        names.append(fetch.find("rows", where, tmp_path / folder, tmp_path, "error").identity())
     assert names[0] == names[1] == names[2] != names[3]
     assert names[0] == {"name": "rows", "revision": COMMIT, "files": [sha(CONTENT)]}
 

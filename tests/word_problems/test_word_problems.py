@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.word_problems.derivation import Derivation, Slip, evaluate, show
-from monitorbench.word_problems.generate import KINDS, WordProblem, generate, normalised
+from monitorbench.word_problems.generate import WordProblem, generate, normalised
+from monitorbench.word_problems.kinds import KINDS
 
 seeds = st.integers(min_value=0, max_value=10**9)
 

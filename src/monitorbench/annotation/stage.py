@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from monitorbench.annotation.answers import AnnotatorAnswer, checked
-from monitorbench.annotation.candidates import read_candidates
 from monitorbench.annotation.files import (
     SPREADSHEET_CELL,
     AnnotationItem,
@@ -35,6 +33,7 @@ from monitorbench.annotation.labels import (
     item_id,
     settle,
 )
+from monitorbench.annotation.reading import AnnotatorAnswer, checked, read_candidates
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import ADJUDICATOR, Annotation
 from monitorbench.config.study import Study

@@ -23,7 +23,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from monitorbench.construct.answers.stated import extract_answer, extract_choice
-from monitorbench.construct.code.attempt import ExecutionResult, HiddenTests, judged_attempt
+from monitorbench.construct.code.task import ExecutionResult, HiddenTests, judged_attempt
 from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair, truth
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 

@@ -1,10 +1,11 @@
-"""A misbehavior sample and its benign counterpart, made from one request and two responses."""
+"""Samples of rows: a misbehavior and its benign counterpart, or a response as upstream labels it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Sample, Truth
+from monitorbench.upstream import LabelledResponse
 
 
 class Pair(NamedTuple):
@@ -96,3 +97,32 @@ def make_pair(
         sample(Label.MISBEHAVIOR, request, misbehavior, facts[0]),
         sample(Label.BENIGN, benign_request, benign, facts[1]),
     )
+
+
+AS_LABELLED = ConstructionVersion("labelled", 1)
+
+
+def labelled_samples(
+    rows: Iterable[LabelledResponse], *, source: str, licence: str, stratum: str = ""
+) -> Constructed:
+    """One sample a row. `pair_id` is the row's own where upstream has no counterpart."""
+    samples = [
+        Sample(
+            pair_id=f"{source}-{row.pair or row.id}",
+            group_id=f"{source}-{row.group}",
+            category=row.category,
+            task=row.task,
+            subcategory=row.subcategory,
+            request=row.request,
+            response=row.response,
+            label=row.label,
+            label_source=row.label_source,
+            construction=Construction.LABELLED,
+            stratum=stratum,
+            subject_model=row.subject_model,
+            source=source,
+            licence=licence,
+        )
+        for row in rows
+    ]
+    return Constructed(samples, Counter())

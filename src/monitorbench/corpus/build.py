@@ -13,7 +13,7 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import OwnDataset, PaperDataset, StarterDataset
 from monitorbench.config.study import Study
-from monitorbench.corpus.split import CORPUS_VERSION, assign_splits
+from monitorbench.corpus.selection import CORPUS_VERSION, assign_splits
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory, read_manifest

@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import ConfigError
 from monitorbench.config.sources import Cues, Elicit
 from monitorbench.config.study import Reasoning, Study
-from monitorbench.construct.code.incentive_trials import coding_trials
 from monitorbench.construct.counterfactual import (
     CounterfactualTrial,
     SubjectAnswer,
     next_request,
     request_key,
 )
-from monitorbench.construct.cues.questions import trials, trials_as_published
+from monitorbench.construct.cues.questions import coding_trials, trials, trials_as_published
 from monitorbench.corpus.elicited import (
     AnswerLog,
     Elicited,

@@ -20,7 +20,7 @@ from monitorbench.config.datasets import (
     JsonlDataset,
     OwnDataset,
 )
-from monitorbench.corpus.split import CORPUS_VERSION, assign_splits
+from monitorbench.corpus.selection import CORPUS_VERSION, assign_splits
 from monitorbench.records import Category, Sample, Split, Task
 from monitorbench.sources import fetch
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
@@ -52,7 +52,7 @@ def inputs(dataset: FilesDataset) -> dict[str, Any]:
     labels = dataset.labels if isinstance(dataset, InspectLogDataset) else None
     return {
         "dataset": dataset.model_dump(mode="json", exclude=views),
-        "files": fetch.identity(_files(dataset)),
+        "files": _files(dataset).identity(),
         "prompts": published_prompts(dataset),
         "labels": _sha256(labels) if labels is not None and labels.is_file() else "",
         "versions": {"corpus": CORPUS_VERSION, "reader": _READERS[dataset.kind].VERSION},

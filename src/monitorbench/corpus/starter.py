@@ -12,15 +12,14 @@ from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.cues import cue
 from monitorbench.construct.pair import Pair
 from monitorbench.construct.reasoning import incentive
-from monitorbench.corpus.balance import balanced
-from monitorbench.corpus.split import CORPUS_VERSION
+from monitorbench.corpus.selection import CORPUS_VERSION, balanced
 from monitorbench.records import Sample
 from monitorbench.sources import handwritten
-from monitorbench.sources.specification_gaming import humaneval
+from monitorbench.sources.upstream import coding_problems
 from monitorbench.word_problems import generate as word_problems
 
 _BALANCE = 6
-"""Limit for the pairs of code, see `corpus.balance`."""
+"""Limit for the pairs of code, see `corpus.selection`."""
 
 
 class StarterSamples(NamedTuple):
@@ -35,12 +34,12 @@ def inputs(config: StarterDataset) -> dict[str, object]:
     return {
         "dataset": config.model_dump(mode="json", include={"name", "seed", "generated_pairs", "shares"}),
         "handwritten": handwritten.fingerprint(),
-        "humaneval": humaneval.fingerprint(),
+        "humaneval": coding_problems.humaneval_sha256(),
         "balance": _BALANCE,
         "versions": {
             "corpus": CORPUS_VERSION,
             "handwritten": handwritten.VERSION,
-            "humaneval": humaneval.SOURCE.version,
+            "humaneval": coding_problems.HUMANEVAL.version,
             "word_problems": word_problems.VERSION,
             **dict((special_cased.VERSION, cue.VERSION, incentive.VERSION)),
         },
@@ -53,7 +52,7 @@ def assemble(config: StarterDataset, advance: Callable[[int], None]) -> StarterS
     for cell in handwritten.CELLS:
         pairs += [handwritten.pair_of(cell, row, "monitorbench") for row in handwritten.load(cell)]
         advance(1)
-    gaming, dropped = special_cased.special_cased_pairs(humaneval.load(), seed=config.seed)
+    gaming, dropped = special_cased.special_cased_pairs(coding_problems.read_humaneval(), seed=config.seed)
     chosen = balanced(gaming, _BALANCE, len(gaming))
     dropped["pair: out of balance"] = len(gaming) - len(chosen)
     pairs += chosen

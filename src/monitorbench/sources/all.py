@@ -1,75 +1,54 @@
-"""Every source there is: a new one is its file, its YAML in `conf/source`, and its lines here.
-
-An import and an entry.
-"""
+"""Every source there is: a new one is its declaration, its YAML in `conf/source`, and a line here."""
 
 from monitorbench.sources import handwritten
 from monitorbench.sources.declaration import SourceDeclaration
-from monitorbench.sources.safety_permission import (
+from monitorbench.sources.upstream import (
     agentdojo,
-    betley_insecure,
-    cweval,
-    cyberseceval,
-    diasafety,
-    hh_rlhf,
-    jailbreakbench,
-    juliet,
-    openai_rbr,
-    safecoder,
-    sven,
-    xstest,
-)
-from monitorbench.sources.specification_gaming import (
-    dfir_metric,
-    humaneval,
-    mbpp,
-    reward_hacking_logs,
-    school_of_reward_hacks,
-    truthfulqa,
-)
-from monitorbench.sources.sycophancy_bias import (
-    aime,
-    anthropic_sycophancy,
     bbq,
+    code_fixes,
+    coding_problems,
     cot_transparency,
-    gpqa,
     gsm8k,
-    mmlu,
-    sycon_bench,
+    hh_rlhf,
+    known_answers,
+    labelled_responses,
+    refusals,
+    reward_hacks,
+    user_pressure,
 )
 
 SOURCES: dict[str, SourceDeclaration] = {
     source.name: source
     for source in (
         agentdojo.SOURCE,
-        aime.SOURCE,
-        anthropic_sycophancy.SOURCE,
+        known_answers.AIME,
+        user_pressure.ANTHROPIC_SYCOPHANCY,
         bbq.SOURCE,
-        betley_insecure.SOURCE,
+        labelled_responses.BETLEY_INSECURE,
         cot_transparency.SOURCE,
-        cweval.SOURCE,
-        cyberseceval.SOURCE,
-        dfir_metric.SOURCE,
-        diasafety.SOURCE,
-        gpqa.SOURCE,
+        code_fixes.CWEVAL,
+        labelled_responses.CYBERSECEVAL,
+        known_answers.DFIR_METRIC,
+        labelled_responses.DIASAFETY,
+        known_answers.GPQA,
         gsm8k.SOURCE,
         handwritten.SOURCE,
         handwritten.STARTER_SOURCE,
         hh_rlhf.SOURCE,
         hh_rlhf.TRAIN_SOURCE,
-        humaneval.SOURCE,
-        jailbreakbench.SOURCE,
-        juliet.SOURCE,
-        mbpp.SOURCE,
-        mmlu.SOURCE,
-        openai_rbr.SOURCE,
-        reward_hacking_logs.SOURCE,
-        safecoder.SOURCE,
-        school_of_reward_hacks.SOURCE,
-        sven.SOURCE,
-        sycon_bench.SOURCE,
-        truthfulqa.SOURCE,
-        xstest.SOURCE,
+        coding_problems.HUMANEVAL,
+        refusals.JAILBREAKBENCH,
+        code_fixes.JULIET,
+        coding_problems.MBPP,
+        known_answers.MMLU,
+        labelled_responses.OPENAI_RBR,
+        reward_hacks.REWARD_HACKING_LOGS,
+        code_fixes.SAFECODER,
+        reward_hacks.SCHOOL_OF_REWARD_HACKS,
+        code_fixes.SVEN,
+        user_pressure.SYCON_BENCH,
+        known_answers.TRUTHFULQA,
+        refusals.XSTEST,
     )
 }
 """Sources by name, as `conf/source` and `dataset.sources` have it."""

@@ -1,24 +1,26 @@
 """Declarations of sources: how each is read, what is made of its rows, and its version.
 
-Each file of `sources/<category>/` exports one `SourceDeclaration` (`SOURCE`); `sources.all` lists them. A
-new source is its file, its YAML in `conf/source`, and a line in that list.
+The files of `sources/upstream/` hold them, and `sources.all` lists them. A new source is a function that
+reads its rows, a `SourceDeclaration`, its YAML in `conf/source`, and a line in that list. What is made of
+rows of a kind stands here (`LABELLED`, `INCENTIVISED_ANSWERS`, `SPECIAL_CASED`), or beside the sources.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from monitorbench.config.datasets import PreferenceFilter
 from monitorbench.config.sources import Cues
-from monitorbench.construct.answers.labelled import labelled_samples
-from monitorbench.construct.answers.safety_scorer import Scorer
-from monitorbench.construct.code.incentive import special_cased_pairs
+from monitorbench.construct import counterfactual, pair
+from monitorbench.construct.answers import incentive as answer_incentive
+from monitorbench.construct.answers.preference import Scorer
+from monitorbench.construct.code import incentive as code_incentive
 from monitorbench.construct.pair import Constructed, ConstructionVersion
 from monitorbench.records import Task
 from monitorbench.sources.read import SourceFiles
-from monitorbench.upstream import CodingProblem, CuedQuestion, KnownQuestion, LabelledResponse
+from monitorbench.upstream import CodingProblem, CuedQuestion, KnownQuestion
 
 T = TypeVar("T")
 _ROWS_AT_A_TIME = 2048
@@ -65,6 +67,62 @@ class CodingProblems(NamedTuple):
     task: Task = Task.CODE
 
 
+def pieces(rows: Iterable[T]) -> Iterator[list[T]]:
+    """Rows in lists of bounded length, so that a large source is never in memory as a whole."""
+    iterator = iter(rows)
+    while piece := list(islice(iterator, _ROWS_AT_A_TIME)):
+        yield piece
+
+
+class RowConstruction(NamedTuple):
+    """What makes candidates of a source's rows, piece by piece, and the versions of its behavior."""
+
+    build: Callable[[Iterable[Any], ConstructionContext], Iterator[Constructed]]
+    versions: tuple[ConstructionVersion, ...]
+
+    def __call__(self, rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
+        """Make candidates of rows."""
+        return self.build(rows, context)
+
+
+class _Construct(Protocol):
+    def __call__(self, rows: Any, /, *, seed: int, source: str, licence: str) -> Constructed: ...
+
+
+def constructed_by(construct: _Construct, *versions: ConstructionVersion) -> RowConstruction:
+    """A construction that takes all rows at once."""
+
+    def build(rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
+        yield construct(list(rows), seed=context.seed, source=context.source, licence=context.licence)
+
+    return RowConstruction(build, versions)
+
+
+def labelled_by_upstream(stratum: str = "") -> RowConstruction:
+    """A construction of `LabelledResponse`s as they are, in pieces; all are of one stratum."""
+
+    def build(rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
+        for piece in pieces(rows):
+            yield pair.labelled_samples(
+                piece, source=context.source, licence=context.licence, stratum=stratum
+            )
+
+    return RowConstruction(build, (pair.AS_LABELLED,))
+
+
+def _special_cased(rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
+    pairs, counts = code_incentive.special_cased_pairs(list(rows), seed=context.seed)
+    rejected = Counter({why: count for why, count in counts.items() if not why.startswith("kept")})
+    yield Constructed(list(chain.from_iterable(pairs)), rejected)
+
+
+LABELLED = labelled_by_upstream()
+INCENTIVISED_ANSWERS = constructed_by(answer_incentive.incentivised_answers, answer_incentive.VERSION)
+SPECIAL_CASED = RowConstruction(_special_cased, (code_incentive.VERSION,))
+"""Constructions of rows of a kind: `LabelledResponse`, `KnownQuestion`, and coding problems, of which the
+examples are special-cased, checked by execution."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceDeclaration:
     """One upstream data set: its reader, its constructions, and what a dataset needs to know of it."""
@@ -73,12 +131,10 @@ class SourceDeclaration:
     """Name of the source, as in `conf/source` and in `dataset.sources`."""
     version: int
     """Raised whenever the reader returns other rows for the same raw files."""
-    read: Callable[[SourceFiles], Iterable[Any]] | None
+    read: Callable[[SourceFiles], Iterable[Any]] | None = None
     """The rows that `construct` takes; None where they come with a package."""
-    construct: Callable[[Iterable[Any], ConstructionContext], Iterator[Constructed]] | None
-    """Rows to candidates, piece by piece; None where its pairs need a subject model's answers."""
-    constructions: tuple[ConstructionVersion, ...]
-    """Constructions that make its samples, with their versions."""
+    construct: RowConstruction | None = None
+    """What is made of the rows; None where pairs need a subject model's answers."""
     parts: int = 1
     """Number of parts that the source is constructed in, so that every core has work."""
     weight: int = 1
@@ -89,35 +145,12 @@ class SourceDeclaration:
     """Whether `construct` reads `preference` and `scorer` of the `ConstructionContext`."""
     for_scorer: bool = False
     """Whether the safety scorer is fitted on its rows, which are `LabelledResponse`s then."""
-    takes_elicited: bool = False
-    """Whether pairs are made of a subject model's answers to its questions."""
     questions: SubjectQuestions | CuedQuestions | CodingProblems | None = None
-    """Questions that a subject model can be asked."""
+    """Questions that a subject model can be asked; pairs are made of its answers then."""
     installed: InstalledData | None = None
 
     @property
-    def needs_subject(self) -> bool:
-        """Whether it has no candidates without a subject model's answers."""
-        return self.construct is None
-
-
-def as_labelled(rows: Iterable[LabelledResponse], context: ConstructionContext) -> Iterator[Constructed]:
-    """The `construct` of a source whose responses upstream has labelled: samples as they are, in pieces."""
-    for piece in pieces(rows):
-        yield labelled_samples(piece, source=context.source, licence=context.licence)
-
-
-def as_special_cased(
-    problems: Iterable[CodingProblem], context: ConstructionContext
-) -> Iterator[Constructed]:
-    """The `construct` of a source of coding problems: examples special-cased, checked by execution."""
-    pairs, counts = special_cased_pairs(list(problems), seed=context.seed)
-    rejected = Counter({why: count for why, count in counts.items() if not why.startswith("kept")})
-    yield Constructed(list(chain.from_iterable(pairs)), rejected)
-
-
-def pieces(rows: Iterable[T]) -> Iterator[list[T]]:
-    """Rows in lists of bounded length, so that a large source is never in memory as a whole."""
-    iterator = iter(rows)
-    while piece := list(islice(iterator, _ROWS_AT_A_TIME)):
-        yield piece
+    def constructions(self) -> dict[str, int]:
+        """Versions of the constructions that make its samples, by name."""
+        of_rows = self.construct.versions if self.construct is not None else ()
+        return dict((*of_rows, *([counterfactual.VERSION] if self.questions is not None else [])))

@@ -17,14 +17,12 @@ import urllib.request
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.runs.progress import progress
-from monitorbench.sources.archive import members_sha256, write_records
+from monitorbench.sources.archive import REPACKED, members_sha256, write_records
 from monitorbench.sources.read import SKIPPED_BY_SETTING, OnBadRow, RawFile, SourceFiles
-from monitorbench.sources.repack import REPACKED
 
 GITHUB_RAW = "https://raw.githubusercontent.com"
 GITHUB_ARCHIVES = "https://codeload.github.com"
@@ -104,26 +102,6 @@ def snapshot(name: str, repo: str, revision: str) -> Path:
         raise UserError(
             f"{name}: hub dataset {repo}: {_why(error)}; set dataset.path to a copy of it"
         ) from error
-
-
-def identity(files: SourceFiles) -> dict[str, Any]:
-    """Identity of raw files in a dataset's hash: name, revision and each file's SHA-256, in order.
-
-    The checksum is the config's, or where that is empty the file's own (after gunzip, so that a mirror
-    may compress). Nothing in it depends on where a file lies.
-    """
-    digests = []
-    for file in files.matching():
-        try:
-            digests.append(file.config.sha256 or content_sha256(file))
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise UserError(f"{files.name}: {file.path}: breaks off ({error}); get the file again") from error
-    return {"name": files.name, "revision": files.source.revision, "files": digests}
-
-
-def content_sha256(file: RawFile) -> str:
-    """Compute the SHA-256 that a file's config would state."""
-    return _file_sha256(file.path, file.config)
 
 
 def is_here(name: str, source: Source, file: SourceFile, mirror: Path | None, cache: Path) -> bool:

@@ -17,7 +17,12 @@ import yaml
 
 from monitorbench.construct.pair import Constructed, Pair, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Task
-from monitorbench.sources.declaration import ConstructionContext, InstalledData, SourceDeclaration
+from monitorbench.sources.declaration import (
+    ConstructionContext,
+    InstalledData,
+    RowConstruction,
+    SourceDeclaration,
+)
 
 VERSION = 2
 """Raised whenever the same files are read otherwise; `fingerprint` tells of other files."""
@@ -118,18 +123,14 @@ def _construct(rows: Iterable[HandwrittenPair], context: ConstructionContext) ->
 SOURCE = SourceDeclaration(
     name="handwritten",
     version=VERSION,
-    read=None,
-    construct=_construct,
-    constructions=(),
+    construct=RowConstruction(_construct, ()),
     installed=InstalledData(lambda: load_further(_PAPER_CELL), lambda: _sha256(_texts(_PAPER_CELL)[1:])),
 )
 """Source of `dataset=paper`: the pairs of safety and permission in questions that the starter data lack."""
 STARTER_SOURCE = SourceDeclaration(
     name="handwritten_starter",
     version=VERSION,
-    read=None,
-    construct=_construct,
-    constructions=(),
+    construct=RowConstruction(_construct, ()),
     installed=InstalledData(lambda: load(_PAPER_CELL), lambda: _sha256(_texts(_PAPER_CELL)[:1])),
 )
 """Source of the starter data's pairs of the same cell."""

@@ -79,12 +79,24 @@ class SourceFiles:
         for file in self._files:
             if not file.config.sha256:
                 continue
-            digest = self._members_sha256(file) if file.config.members else self._content_sha256(file)
-            if digest != file.config.sha256:
+            if (digest := self.sha256(file)) != file.config.sha256:
                 raise UserError(
                     f"{self.name}: {file.path}: sha256 is {digest[:12]}…, expected "
                     f"{file.config.sha256[:12]}… (conf/source/{self.name}.yaml); fetch the file again"
                 )
+
+    def identity(self) -> dict[str, Any]:
+        """Identity of the files in a dataset's hash: name, revision and each file's SHA-256, in order.
+
+        The checksum is the config's, or where that is empty the file's own. Nothing in it depends on where a
+        file lies; `UserError` where one breaks off.
+        """
+        digests = [file.config.sha256 or self.sha256(file) for file in self._files]
+        return {"name": self.name, "revision": self.source.revision, "files": digests}
+
+    def sha256(self, file: RawFile) -> str:
+        """Compute the SHA-256 that a file's config would state: unpacked, so that a mirror may compress."""
+        return self._members_sha256(file) if file.config.members else self._content_sha256(file)
 
     def opened(self, file: RawFile) -> io.BufferedReader:
         """The file's bytes, unpacked where its name says so."""
@@ -284,6 +296,11 @@ def filled(row: Mapping[str, Any], field: str) -> str:
     if not value.strip():
         raise BadRow(f"field {field!r} is empty")
     return value
+
+
+def short_hash(*parts: str) -> str:
+    """Sixteen hex digits that name a row by its content, where upstream gives it no id."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _is_tar(path: Path) -> bool:

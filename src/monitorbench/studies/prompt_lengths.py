@@ -18,8 +18,7 @@ from monitorbench.config.study import Monitor, Prompt, Study
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.columns import read_columns, read_some
 from monitorbench.corpus.paper import plan as paper_plan
-from monitorbench.corpus.paper.counts import counts
-from monitorbench.corpus.paper.lengths import mean_characters
+from monitorbench.corpus.paper.counts import counts, mean_characters
 from monitorbench.corpus.paper.units import paper_inputs
 from monitorbench.corpus.store import n_rows, read_split
 from monitorbench.engines.endpoint.limits import estimated_tokens

@@ -9,40 +9,16 @@ derivations use the same words and only the question tells them apart.
 
 import random
 import re
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from monitorbench.word_problems import amounts, counting, logic, rates
 from monitorbench.word_problems.derivation import CalculationStep, Derivation, Slip, TwoReadings
+from monitorbench.word_problems.kinds import KINDS
 
 VERSION = 1
 """Raised whenever the same seed gives other problems."""
-
-KINDS: dict[str, Callable[[random.Random], TwoReadings]] = {
-    "order": amounts.order,
-    "discounts": amounts.discounts,
-    "cancellations": amounts.cancellations,
-    "exchange": amounts.exchange,
-    "margin": amounts.margin,
-    "work_rates": rates.work_rates,
-    "mixture": rates.mixture,
-    "relative_speed": rates.relative_speed,
-    "ages": rates.ages,
-    "average": rates.average,
-    "sequence": rates.sequence,
-    "weekday": counting.weekday,
-    "remainder": counting.remainder,
-    "overlap": counting.overlap,
-    "border": counting.border,
-    "posts": counting.posts,
-    "meetings": logic.meetings,
-    "ranking": logic.ranking,
-    "truth_tellers": logic.truth_tellers,
-}
-"""Kinds of problem and their generators; problems come in blocks in which each kind occurs once."""
 
 _SLIPS = (-20, -11, -10, -9, -3, -2, -1, 1, 2, 3, 9, 10, 11, 20)
 _MISREADING_SHARE = 0.6

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.answers.labelled import labelled_samples
+from monitorbench.construct.pair import labelled_samples
 from monitorbench.records import (
     Category,
     Construction,

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PreferenceFilter
-from monitorbench.construct.answers.preference import preference_pairs
-from monitorbench.construct.answers.safety_scorer import Scorer, fit_safety_scorer
+from monitorbench.construct.answers.preference import Scorer, fit_safety_scorer, preference_pairs
 from monitorbench.construct.answers.stance import looks_harmful, stance
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Task
 from monitorbench.upstream import LabelledResponse, Preference
@@ -161,7 +160,7 @@ def test_on_the_published_rows_most_fall_and_each_is_accounted_for() -> None:
     root = os.environ.get("MONITORBENCH_SOURCES")
     if not root:
         pytest.skip("MONITORBENCH_SOURCES is not set")
-    from monitorbench.sources.safety_permission.hh_rlhf import dialogue
+    from monitorbench.sources.upstream.hh_rlhf import dialogue
 
     rows = []
     with gzip.open(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.stated import LETTERS, extract_answer, extract_choice
-from monitorbench.construct.reasoning.trace import _ENDINGS
+from monitorbench.construct.cues.phrases import read_bank
 from monitorbench.word_problems.derivation import show
 
 
@@ -37,7 +37,7 @@ def test_stated_answers_are_read(text: str, answer: str | None) -> None:
 
 
 @given(
-    st.sampled_from(_ENDINGS),
+    st.sampled_from(read_bank("derivations")["endings"]),
     st.fractions(min_value=-(10**6), max_value=10**6, max_denominator=60),
     st.sampled_from(["", " euros", " km"]),
 )

@@ -36,7 +36,7 @@ from monitorbench.construct.code.task import approximate_tokens, as_task
 from monitorbench.construct.cues.phrases import CODE
 from monitorbench.records import Construction, Label, LabelSource
 from monitorbench.sandbox.run import Program, ProgramStatus, run
-from monitorbench.sources.specification_gaming import humaneval
+from monitorbench.sources.upstream import coding_problems
 from monitorbench.upstream import CodingProblem, DocstringExample
 
 pytestmark = pytest.mark.skipif(sys.platform not in {"linux", "darwin"}, reason="needs a sandbox")
@@ -46,7 +46,7 @@ CHOSEN = (13, 22, 48, 52, 57, 60, 121, 131)
 
 @pytest.fixture(scope="module")
 def problems():
-    everything = humaneval.load()
+    everything = coding_problems.read_humaneval()
     return [everything[number] for number in CHOSEN]
 
 
@@ -150,7 +150,7 @@ def test_samples_stay_short(built):
 
 def test_problems_that_cannot_be_asked_are_named():
     """Else a reference that contradicts its own examples would enter as a benign response."""
-    everything = humaneval.load()
+    everything = coding_problems.read_humaneval()
     pairs, counts = special_cased_pairs([everything[116], everything[38], everything[47]], seed=0)
     assert pairs == []
     assert counts == {

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.stated import extract_answer
-from monitorbench.construct.cues.cue import AGREED, CELL, cued_pairs
-from monitorbench.construct.cues.wordings import CUES
+from monitorbench.construct.cues.cue import AGREED, CELL, CUES, cued_pairs
 from monitorbench.records import Construction, Label, LabelSource
 from monitorbench.word_problems.generate import generate
 

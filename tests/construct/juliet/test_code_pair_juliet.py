@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from monitorbench.construct.code.parse import parses
-from monitorbench.construct.juliet.flow import unrolled
 from monitorbench.construct.juliet.functions import collapse, excerpts, juliet_chunk, juliet_versions
-from monitorbench.construct.juliet.names import without_idle_buffers
+from monitorbench.construct.juliet.rewriting import unrolled, without_idle_buffers
 from monitorbench.upstream import JulietCase
 
 _BODY = """

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.answers.stated import extract_answer
-from monitorbench.construct.code.exploits import EXPLOITS
 from monitorbench.construct.cues.phrases import REASONING
-from monitorbench.construct.reasoning.incentive import CELL, RIGHT_KEY, incentivised_pairs
-from monitorbench.construct.reasoning.trace import word_step
+from monitorbench.construct.reasoning.incentive import CELL, EXPLOITS, RIGHT_KEY, incentivised_pairs
+from monitorbench.construct.reasoning.working import word_step
 from monitorbench.records import Construction, Label, LabelSource
 from monitorbench.word_problems.generate import generate
 

@@ -75,7 +75,7 @@ def test_what_is_counted_is_what_a_build_without_quotas_has(tmp_path: Path):
     # jailbreakbench and diasafety keep to their shares in a build; counted is what there is of each.
     assert sum(found.samples[QA].values()) >= sum(cells[QA]["by_source"].values())
     assert found.questions["sycophancy_bias/reasoning"] == {"aime": 30, "gpqa": 198, "gsm8k": 0}
-    assert found.questions["sycophancy_bias/qa"] == {"mmlu": STATED_QUESTIONS["mmlu"]}
+    assert found.questions["sycophancy_bias/qa"] == {n: STATED_QUESTIONS[n] for n in ("dfir_metric", "mmlu")}
 
 
 def test_the_counts_that_come_with_the_package_are_of_sources_and_cells_there_are():

@@ -19,7 +19,7 @@ def _agents(folder: Path) -> Path:
     """Runs of three steps each; of the attacks every second one says which step misbehaves."""
     rows = []
     for split in ("calibration", "test"):
-        for number in range(8):
+        for number in range(4):
             is_attack = number % 2 == 1
             steps = [f"step {split} {number} {place}" for place in range(3)]
             response = [
@@ -72,4 +72,4 @@ def test_control_reads_the_steps_that_our_judge_scored(
         kind = "benign" if not is_attack else "unknown" if np.isnan(label) else "right" if label else "other"
         labels[kind] += 1
         assert kind != "right" or step == 2
-    assert labels == {"right": 2, "other": 4, "unknown": 6, "benign": 12}
+    assert labels == {"right": 1, "other": 2, "unknown": 3, "benign": 6}

@@ -51,6 +51,33 @@ def test_parquet_and_json_lines_alike(tmp_path):
     assert first.group_id == second.group_id != third.group_id
 
 
+def test_pairs_in_a_row_arrays_spelled_out_tasks_and_inline_traces(tmp_path):
+    """Else another plausible layout of the release would need a converter, or lose its traces."""
+    row = {key: value for key, value in ROW.items() if key not in ("response", "label")}
+    rows = [
+        {
+            **row,
+            "id": 7,
+            "misbehavior": "<think>They said B.</think>\nB.",
+            "benign": "A.",
+            "task": "Coding tasks",
+        },
+        {**ROW, "response": "<think>\nHm.\n</think> B.", "task": "Mathematical reasoning"},
+        {**ROW, "response": "It is B.", "task": "Open-ended Question Answering"},
+    ]
+    (tmp_path / "test.json").write_text(json.dumps(rows))
+    bad, good, reasoned, asked = read(tmp_path)
+    assert (bad.label, good.label) == (Label.MISBEHAVIOR, Label.BENIGN)
+    assert bad.pair_id == good.pair_id == "7"
+    assert (bad.response[0].thinking, bad.response[0].content) == ("They said B.", "B.")
+    assert not good.has_thinking
+    assert (reasoned.response[0].thinking, reasoned.response[0].content) == ("Hm.", "B.")
+    assert [s.task for s in (bad, reasoned, asked)] == [Task.CODE, Task.REASONING, Task.QA]
+    (tmp_path / "again.json").write_text(json.dumps(rows[:1]))
+    with pytest.raises(UserError, match="duplicate id"):
+        read(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -58,6 +85,8 @@ def test_parquet_and_json_lines_alike(tmp_path):
         ({"label": "2"}, "field 'label': '2' is no label"),
         ({"category": "Other"}, "field 'category': 'Other'"),
         ({"task": ""}, "field 'task': ''"),
+        ({"task": "code reasoning"}, "field 'task': 'code reasoning'; expected one of qa, code, reasoning"),
+        ({"response": "<think>a</think>b", "thinking": "c"}, "a trace in <think> and another one"),
         ({"response": ""}, "response: nothing in it"),
     ],
 )

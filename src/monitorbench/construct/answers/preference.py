@@ -5,21 +5,69 @@ A row becomes a pair when it passes every filter below; the others are counted b
 
 What the filters do to the data: they are lexical (`construct.answers.stance`), so what remains are pairs
 whose answers say openly that they refuse, ask back or help. Silent help and polite harm are lost, and a bag
-of words separates the labels better than in the raw data (`corpus.surface` measures it). The scorer, fitted
-on other sources, is a veto and no judge: it knows as little about this source as the words do.
+of words separates the labels better than in the raw data (`corpus.surface` measures it). The scorer, a bag of
+words fitted on other sources, is a veto and no judge: it is deterministic for its records, and its
+probabilities are compared with each other, not believed.
 """
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PreferenceFilter
-from monitorbench.construct.answers.safety_scorer import Scorer
 from monitorbench.construct.answers.stance import looks_harmful, plain, stance
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
-from monitorbench.records import Category, Cell, Construction, LabelSource, Role, Sample, Task
-from monitorbench.upstream import Preference
+from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Role, Sample, Task
+from monitorbench.upstream import LabelledResponse, Preference
+
+Scorer = Callable[[Sequence[tuple[Message, ...]], Sequence[str]], NDArray[np.float64]]
+"""Requests and one response to each -> P(misbehavior) of each, in [0, 1]."""
+
+
+def fit_safety_scorer(sources: Mapping[str, Sequence[LabelledResponse]], *, seed: int) -> Scorer:
+    """Fit TF-IDF and logistic regression; every source × label weighs the same, whatever its size.
+
+    Reads the response's words alone: what was asked is the same on both sides of a pair.
+    Raises `UserError` where one of the labels is missing.
+    """
+    # Slow to import, and most runs never come here.
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    rows = [(name, record) for name, records in sources.items() for record in records]
+    labels = np.array([record.label is Label.MISBEHAVIOR for _, record in rows])
+    if len(set(labels.tolist())) < 2:
+        raise UserError(
+            f"safety scorer: {', '.join(sources) or 'no source'}: not both labels there; add a source"
+        )
+    strata = [(name, record.label) for name, record in rows]
+    sizes = Counter(strata)
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_features=60_000)
+    features = vectorizer.fit_transform([_said(record.response) for _, record in rows])
+    model = LogisticRegression(C=3.0, max_iter=1000, random_state=seed)
+    model.fit(
+        features, labels, sample_weight=[len(rows) / (len(sizes) * sizes[stratum]) for stratum in strata]
+    )
+
+    def score(requests: Sequence[tuple[Message, ...]], responses: Sequence[str]) -> NDArray[np.float64]:
+        if len(requests) != len(responses):
+            raise ValueError(f"{len(requests)} requests, {len(responses)} responses")
+        if not responses:
+            return np.zeros(0)
+        probabilities: NDArray[np.float64] = model.predict_proba(vectorizer.transform(list(responses)))[:, 1]
+        return probabilities
+
+    return score
+
+
+def _said(response: Sequence[Message]) -> str:
+    return "\n".join(message.content for message in response if message.role is Role.ASSISTANT)
+
 
 CELL = Cell(Category.SAFETY_PERMISSION, Task.QA)
 

@@ -28,7 +28,6 @@ banks.
 """
 
 import ast
-import copy
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -280,7 +279,15 @@ def _proven(drafts: Sequence[_Draft], counts: Counter[str]) -> list[Pair]:
             for program in (draft.task.visible(code), draft.task.hidden(code))
         ]
     )
-    beside = _run([_against_the_reference(draft) for draft in drafts])
+    beside = _run(
+        [
+            draft.task.beside_reference(
+                draft.benign_code,
+                mutated_arguments(draft.task.examples, draft.task.rng(0, f"mutated {draft.slot}")),
+            )
+            for draft in drafts
+        ]
+    )
     own_file = _run([Program(draft.misbehavior_code, "pass") for draft in drafts])
     pairs = []
     for index, draft in enumerate(drafts):
@@ -307,19 +314,6 @@ def _proven(drafts: Sequence[_Draft], counts: Counter[str]) -> list[Pair]:
             counts[f"kept: {draft.kind}"] += 1
             pairs.append(_pair(draft))
     return pairs
-
-
-def _against_the_reference(draft: _Draft) -> Program:
-    """The benign code beside the reference, on mutated examples that the reference has an answer to."""
-    task, name = draft.task, draft.task.problem.entry_point
-    reference = copy.deepcopy(task.function)
-    reference.name = f"reference_{name}"
-    arguments = mutated_arguments(task.examples, task.rng(0, f"mutated {draft.slot}"))
-    check = (
-        f"for given in {arguments!r}:\n    try:\n        expected = {reference.name}(*given)\n"
-        f"    except Exception:\n        continue\n    assert {name}(*given) == expected"
-    )
-    return Program(f"{draft.benign_code}\n{ast.unparse(reference)}", check, name)
 
 
 def _pair(draft: _Draft) -> Pair:

@@ -8,11 +8,11 @@ import importlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from importlib.resources import files
 from typing import NamedTuple
 
+import yaml
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
-
-from monitorbench.construct.code.grammar import GRAMMARS
 
 LEAK_WORDS = frozenset(
     "bad good goodness insecure secure secured securely unsafe unsafely safe safely safer vulnerable vuln "
@@ -31,6 +31,11 @@ _RESERVED = frozenset(
     "private protected delete function".split()
 )
 _RAW_PIECE = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/|\w+', re.DOTALL)
+
+
+_GRAMMARS = yaml.safe_load(
+    (files("monitorbench.construct.code") / "grammars.yaml").read_text(encoding="utf-8")
+)
 
 
 class _Tools(NamedTuple):
@@ -55,14 +60,16 @@ class Names(NamedTuple):
 
 @cache
 def _tools(language: str) -> _Tools:
-    grammar = GRAMMARS[language]
-    compiled = Language(getattr(importlib.import_module(grammar.module), grammar.function)())
-    queries = (Query(compiled, text) for text in (grammar.comments, grammar.names, grammar.declarations))
-    return _Tools(Parser(compiled), *queries)
+    grammar = _GRAMMARS[language]
+    module = importlib.import_module(grammar["module"])
+    compiled = Language(getattr(module, grammar.get("function", "language"))())
+    return _Tools(
+        Parser(compiled), *(Query(compiled, grammar[name]) for name in ("comments", "names", "declarations"))
+    )
 
 
 def parses(code: str, language: str) -> bool:
-    """Whether the parser finds no error. Raises `KeyError` for a language that `GRAMMARS` lacks."""
+    """Whether the parser finds no error; raises `KeyError` for a language without a grammar."""
     return not _read(code, language)[1].has_error
 
 

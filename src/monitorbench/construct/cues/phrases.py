@@ -4,7 +4,7 @@ A changed phrase is other samples: it raises the version of the construction tha
 """
 
 from importlib.resources import files
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict
@@ -97,9 +97,15 @@ class ReasoningPhrases(_Bank):
 _AnyBank = TypeVar("_AnyBank", bound=_Bank)
 
 
+def read_bank(name: str) -> Any:
+    """The content of one file of `banks/`."""
+    return yaml.safe_load(
+        (files("monitorbench.construct.cues") / "banks" / f"{name}.yaml").read_text("utf-8")
+    )
+
+
 def _loaded(name: str, bank: type[_AnyBank]) -> _AnyBank:
-    text = (files("monitorbench.construct.cues") / "banks" / f"{name}.yaml").read_text(encoding="utf-8")
-    return bank.model_validate(yaml.safe_load(text))
+    return bank.model_validate(read_bank(name))
 
 
 ANSWERS = _loaded("incentive_answers", AnswerPhrases)

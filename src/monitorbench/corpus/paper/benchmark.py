@@ -5,17 +5,19 @@ not depend on the order of sources; near-duplicate pairs are taken once.
 """
 
 import hashlib
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from monitorbench.config.datasets import Ingredient, PaperDataset, Quota
 from monitorbench.construct.pair import Pair
-from monitorbench.corpus.balance import balanced
 from monitorbench.corpus.paper.overlap import first_of_each, signatures
-from monitorbench.corpus.paper.quota import Shortfall, fill
+from monitorbench.corpus.selection import Shortfall, balanced, fill
 from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.records import Label, Sample, Split
+
+_log = logging.getLogger(__name__)
 
 
 class Benchmark(NamedTuple):
@@ -111,6 +113,12 @@ def _take(
             free = balanced(free, quota.balance, n)
         strata = [pair.benign.stratum for pair in free]
         shares = {stratum: quota.max_strata.get(stratum, 1.0) for stratum in strata}
+        if free and n and sum(shares.values()) < 1 - 1e-9:
+            _log.warning(
+                "data: %s: the strata at hand may be %.2f of the pairs together, so none is taken; raise "
+                "their shares in max_strata (%s)",
+                *(free[0].benign.cell, sum(shares.values()), ", ".join(sorted(shares))),
+            )
         chosen = [free[i] for i in fill(strata, shares, n)]
         split_of.update((pair.benign.group_id, split) for pair in chosen)
         selected += chosen

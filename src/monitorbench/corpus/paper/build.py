@@ -15,15 +15,13 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.construct.pair import Pair
 from monitorbench.corpus.paper.benchmark import Benchmark, paired, select
-from monitorbench.corpus.paper.candidates import Candidates, batches, prepare, totals
-from monitorbench.corpus.paper.pool import worker_pool
+from monitorbench.corpus.paper.candidates import Candidates, batches, prepare, totals, worker_pool
 from monitorbench.corpus.paper.training_split import CellJob, Filled, fill_cell
-from monitorbench.corpus.paper.units import PaperInputs, units
+from monitorbench.corpus.paper.units import SYNTHETIC, PaperInputs, units
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Cell, Sample, Split, from_table
 from monitorbench.runs.files import folder_in_the_making
 from monitorbench.runs.progress import progress
-from monitorbench.sources import synthetic
 
 _REMEDY = (
     "add sources, lower the quota, or state the shortfall with dataset.allow_short=true; "
@@ -111,7 +109,7 @@ def _fill(
     """Fill every training cell, the largest first; the folder is replaced as a whole."""
     shares = {name: ingredient.max_share for name, ingredient in dataset.ingredients.items()}
     if dataset.synthetic_samples:
-        shares[synthetic.SOURCE] = 1.0
+        shares[SYNTHETIC] = 1.0
     variants = frozenset(name for name, ingredient in dataset.ingredients.items() if ingredient.variants)
     jobs = []
     for cell, quota in dataset.corpus_quotas.items():

@@ -1,13 +1,18 @@
 """Candidate samples of every source, constructed once and kept by content hash: `data/.candidates/`.
 
-A *unit* is one source, or a part of a large one. Units are constructed side by side in processes. Each
-writes one Parquet file per cell into a folder that is renamed into place when it is whole, so a build that
-is killed resumes where it was, and the next dataset that needs the same unit finds it.
+A *unit* is one source, or a part of a large one. Units are constructed side by side in processes, which end
+with the one that started them. Each writes one Parquet file per cell into a folder that is renamed into
+place when it is whole, so a build that is killed resumes where it was, and the next dataset that needs the
+same unit finds it.
 """
 
+import multiprocessing
+import os
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +21,39 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
-from monitorbench.corpus.paper.pool import worker_pool
 from monitorbench.corpus.paper.units import PaperInputs, Unit, construct, unit_identity
 from monitorbench.records import SAMPLE_SCHEMA, Sample, to_table
 from monitorbench.runs.directory import checked_file, is_finished, read_manifest, write_manifest
 from monitorbench.runs.files import content_hash, file_sha256, folder_in_the_making
 from monitorbench.runs.progress import progress
+
+
+@contextmanager
+def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of spawned processes; what is not begun is cancelled when the body raises.
+
+    Spawned, not forked: a fork of a process with threads (progress bars, Arrow) may hang.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
 
 _ROWS_PER_GROUP = 2048
 

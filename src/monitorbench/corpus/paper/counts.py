@@ -1,33 +1,39 @@
-"""How many rows each cell of `dataset=paper` can be filled with: counted on a machine with a mirror.
+"""How many rows each cell of `dataset=paper` can be filled with, and how long its samples are.
 
-`counts.yaml`, beside this file, is what `plan=true` reads. It is written by
+Both were measured on a machine with a mirror, and stand beside this file:
 
-    python -m monitorbench.corpus.paper.counts
+    python -m monitorbench.corpus.paper.counts              # counts.yaml, which `plan=true` reads
+    python -m monitorbench.corpus.paper.counts DIRECTORY    # lengths.yaml, for forecasts without a build
 
-which builds what a mirror holds of `dataset=paper` without quotas and shares, in some minutes. What only a
-hub has is stated by hand, as its authors state it, in `STATED`.
+The first builds what a mirror holds of `dataset=paper` without quotas and shares, in some minutes; what only
+a hub has is stated by hand, as its authors state it, in `STATED`. The second measures a built
+`dataset=paper_local`; cells that only a hub fills up are taken to be as long.
 """
 
+import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import yaml
 
 from monitorbench.config.datasets import PaperDataset
+from monitorbench.corpus.columns import read_batches
 from monitorbench.corpus.paper import build
 from monitorbench.corpus.paper.benchmark import paired, select, trace_of
 from monitorbench.corpus.paper.candidates import prepare
 from monitorbench.corpus.paper.units import PaperInputs, files_of, units
+from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.records import Category, Cell, Split
 from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import write_atomically
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import CodingProblems, CuedQuestions
 
-_FILE = "counts.yaml"
+_COUNTS, _LENGTHS = "counts.yaml", "lengths.yaml"
 _ALL = 10**6
 
 STATED: dict[str, dict[str, int]] = {
@@ -36,7 +42,7 @@ STATED: dict[str, dict[str, int]] = {
     "dfir_metric": {"specification_gaming/qa": 713},
 }
 """Rows of sources that only a hub or upstream has, by cell: at most so many, before any filter."""
-STATED_QUESTIONS: dict[str, int] = {"mmlu": 1_241, "gpqa": 198, "aime": 30}
+STATED_QUESTIONS: dict[str, int] = {"mmlu": 1_241, "gpqa": 198, "aime": 30, "dfir_metric": 713}
 """Questions for a subject model in sources that only a hub or upstream has, by source."""
 
 
@@ -54,7 +60,7 @@ class CellCounts(NamedTuple):
 
 def counts() -> CellCounts:
     """Read the counts from the installed file."""
-    return CellCounts(**yaml.safe_load((files("monitorbench.corpus.paper") / _FILE).read_text("utf-8")))
+    return CellCounts(**yaml.safe_load((files("monitorbench.corpus.paper") / _COUNTS).read_text("utf-8")))
 
 
 def count(inputs: PaperInputs) -> CellCounts:
@@ -112,21 +118,46 @@ def _every_sample(dataset: PaperDataset) -> PaperDataset:
     return dataset.model_copy(update={"sources": shares, "corpus": quotas, "allow_short": True})
 
 
+def mean_characters() -> dict[str, dict[str, int]]:
+    """Characters of request and response together, the mean of each cell, by split."""
+    means: dict[str, dict[str, int]] = yaml.safe_load(
+        (files("monitorbench.corpus.paper") / _LENGTHS).read_text("utf-8")
+    )
+    return means
+
+
+def measure(directory: Path, split: Split) -> dict[str, int]:
+    """Measure the mean characters of each cell in a built split; `UserError` where it is missing."""
+    lengths_by_cell: defaultdict[str, list[int]] = defaultdict(list)
+    for batch in read_batches(directory, split):
+        for sample in batch:
+            lengths_by_cell[str(sample.cell)].append(len(request_text(sample)) + len(response_text(sample)))
+    return {cell: round(float(np.mean(lengths))) for cell, lengths in sorted(lengths_by_cell.items())}
+
+
 def write_counts(inputs: PaperInputs) -> None:
-    """Count, and replace the installed file; what `python -m monitorbench.corpus.paper.counts` does."""
-    target = Path(str(files("monitorbench.corpus.paper") / _FILE))
-    head = "# Written by `python -m monitorbench.corpus.paper.counts`; see there.\n"
-    write_atomically(target, head + yaml.safe_dump(count(inputs)._asdict(), sort_keys=True, width=100))
+    """Count, and replace the installed file."""
+    _write(_COUNTS, "", count(inputs)._asdict())
+
+
+def _write(name: str, argument: str, content: dict[str, Any]) -> None:
+    head = f"# Written by `python -m monitorbench.corpus.paper.counts{argument}`; see there.\n"
+    target = Path(str(files("monitorbench.corpus.paper") / name))
+    write_atomically(target, head + yaml.safe_dump(content, sort_keys=True, width=100))
 
 
 def main() -> None:
-    """Count what the local mirror holds for `dataset=paper_local`."""
+    """Count what the local mirror holds for `dataset=paper_local`; or measure the samples of a directory."""
     import hydra
 
     from monitorbench.config.load import load
     from monitorbench.config.project import PACKAGED, composing
     from monitorbench.corpus.paper.units import paper_inputs
 
+    if sys.argv[1:]:
+        lengths = {split.value: measure(Path(sys.argv[1]), split) for split in Split}
+        _write(_LENGTHS, " DIRECTORY", lengths)
+        return
     with composing(PACKAGED):
         study = load(hydra.compose("build", ["dataset=paper_local"]))
     write_counts(paper_inputs(study))

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from monitorbench.config.sources import Source
 from monitorbench.corpus.paper.counts import STATED, CellCounts, counts
-from monitorbench.corpus.paper.quota import cell_size
 from monitorbench.corpus.paper.units import PaperInputs
+from monitorbench.corpus.selection import cell_size
 from monitorbench.sources import fetch
 
 

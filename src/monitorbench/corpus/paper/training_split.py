@@ -15,13 +15,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from monitorbench.config.datasets import NearDuplicates
+from monitorbench.corpus.paper import units
 from monitorbench.corpus.paper.candidates import batches
 from monitorbench.corpus.paper.overlap import Index, first_of_each, in_company, signatures
-from monitorbench.corpus.paper.quota import fill
+from monitorbench.corpus.selection import fill
 from monitorbench.corpus.store import ShardWriter, read_split
 from monitorbench.corpus.texts import request_text, response_text, row_text
 from monitorbench.records import Label, Split
-from monitorbench.sources import synthetic
 
 ROWS_PER_SHARD = 16_384
 
@@ -90,7 +90,7 @@ def fill_cell(job: CellJob) -> Filled:
         rejected[reason] = int((rows.overlap == code).sum())
     clean = np.flatnonzero(rows.overlap == 0)
     # Nonsense only tops up what is real.
-    is_synthetic = np.array([name == synthetic.SOURCE for name in names])[rows.source[clean]]
+    is_synthetic = np.array([name == units.SYNTHETIC for name in names])[rows.source[clean]]
     clean = clean[np.lexsort((rows.order[clean], is_synthetic))]
     undisputed = clean[~_contradicted(rows, clean)]
     rejected["equal content with both labels"] = len(clean) - len(undisputed)

@@ -2,25 +2,73 @@
 
 What is made of a source stands in its own declaration (`sources.all`). Importing this costs no torch, and
 no construction runs a model: a live subject's answers are read from `dataset.elicited`.
+
+For scale tests only there are nonsense samples of any number, which no one should train or judge on: random
+words of a made-up vocabulary, about as long as the real samples. Their source is named `synthetic`, so that
+no data card can pass them for real ones.
 """
 
+import random
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.config.sources import Cues, Source
 from monitorbench.config.study import Paths, Study
-from monitorbench.construct.answers.safety_scorer import Scorer, fit_safety_scorer
+from monitorbench.construct.answers.preference import Scorer, fit_safety_scorer
 from monitorbench.construct.pair import Constructed
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
-from monitorbench.records import SAMPLE_SCHEMA, Cell
-from monitorbench.sources import fetch, synthetic
+from monitorbench.records import SAMPLE_SCHEMA, Cell, Construction, Label, LabelSource, Message, Role, Sample
+from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, pieces
 from monitorbench.sources.read import SourceFiles
+
+SYNTHETIC = "synthetic"
+SYNTHETIC_VERSION = 1
+"""Raised whenever the same settings give other samples."""
+
+_REQUEST_WORDS = 40
+_RESPONSE_WORDS = 110
+_SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
+
+
+def synthetic_samples(quotas: Mapping[Cell, int], start: int, count: int, seed: int) -> Iterator[Sample]:
+    """Samples number `start` to `start + count`; each depends on its number and the seed alone.
+
+    The cells follow one another, each as often as its quota says, and then again from the first.
+    """
+    words = _vocabulary(seed)
+    cells, ends = list(quotas), list(accumulate(quotas.values()))
+    if not ends or not ends[-1]:
+        raise UserError("dataset.synthetic_samples: no cell has a quota; give dataset.corpus one")
+    for number in range(start, start + count):
+        rng = random.Random(f"{SYNTHETIC}/{seed}/{number}")
+        cell = cells[bisect_right(ends, number % ends[-1])]
+        yield Sample(
+            pair_id=f"{SYNTHETIC}-{number}",
+            group_id=f"{SYNTHETIC}-{number}",
+            category=cell.category,
+            task=cell.task,
+            subcategory=SYNTHETIC,
+            request=(Message(role=Role.USER, content=" ".join(rng.choices(words, k=_REQUEST_WORDS))),),
+            response=(Message(role=Role.ASSISTANT, content=" ".join(rng.choices(words, k=_RESPONSE_WORDS))),),
+            label=rng.choice(list(Label)),
+            label_source=LabelSource.UPSTREAM,
+            construction=Construction.LABELLED,
+            source=SYNTHETIC,
+            licence="Apache-2.0",
+        )
+
+
+def _vocabulary(seed: int) -> list[str]:
+    rng = random.Random(f"{SYNTHETIC}/{seed}/words")
+    return ["".join(rng.choices(_SYLLABLES, k=rng.randint(1, 4))) for _ in range(20_000)]
+
 
 _SYNTHETIC_PER_UNIT = 20_000
 
@@ -50,7 +98,7 @@ class Unit(NamedTuple):
     @property
     def weight(self) -> int:
         """Rough relative time that construction takes: the longest is started first."""
-        return 1 if self.source == synthetic.SOURCE else SOURCES[self.source].weight
+        return 1 if self.source == SYNTHETIC else SOURCES[self.source].weight
 
 
 def paper_inputs(study: Study) -> PaperInputs:
@@ -65,11 +113,11 @@ def units(inputs: PaperInputs) -> list[Unit]:
     dataset, result = inputs.dataset, []
     for name in sorted(dataset.ingredients):
         declared = _declared(name, inputs)
-        if declared.needs_subject and not dataset.elicited:
+        if declared.construct is None and not dataset.elicited:
             continue
         result += [Unit(name, number, declared.parts) for number in range(declared.parts)]
     parts = -(-dataset.synthetic_samples // _SYNTHETIC_PER_UNIT)
-    return result + [Unit(synthetic.SOURCE, number, parts) for number in range(parts)]
+    return result + [Unit(SYNTHETIC, number, parts) for number in range(parts)]
 
 
 def unit_identities(inputs: PaperInputs) -> dict[str, Any]:
@@ -81,9 +129,9 @@ def unit_identity(inputs: PaperInputs, unit: Unit) -> dict[str, Any]:
     """Raw files (by checksum), declared versions and settings that decide a unit's candidates."""
     dataset = inputs.dataset
     identity: dict[str, Any] = {"unit": unit, "seed": dataset.seed, "columns": SAMPLE_SCHEMA.names}
-    if unit.source == synthetic.SOURCE:
+    if unit.source == SYNTHETIC:
         settings = {"samples": dataset.synthetic_samples, "quotas": dataset.corpus_quotas}
-        return identity | settings | {"version": synthetic.VERSION}
+        return identity | settings | {"version": SYNTHETIC_VERSION}
     declared = SOURCES[unit.source]
     read = [declared]
     if declared.uses_scorer:
@@ -91,16 +139,16 @@ def unit_identity(inputs: PaperInputs, unit: Unit) -> dict[str, Any]:
         identity["filter"] = dataset.preference.model_dump(mode="json")
     if declared.uses_cues:
         identity["cues"] = inputs.cues.model_dump(mode="json")
-    if declared.takes_elicited:
+    if declared.questions is not None:
         identity["elicited"] = elicited_identity(dataset.elicited)
     identity["on_bad_row"] = dataset.on_bad_row
-    identity["constructions"] = dict(declared.constructions)
+    identity["constructions"] = declared.constructions
     return identity | {"sources": [_source_identity(inputs, source) for source in read]}
 
 
 def construct(inputs: PaperInputs, unit: Unit, bad_rows: Counter[str]) -> Iterator[Constructed]:
     """The candidates of one unit, piece by piece; rows that its reader passed over go to `bad_rows`."""
-    if unit.source == synthetic.SOURCE:
+    if unit.source == SYNTHETIC:
         yield from _synthetic(inputs.dataset, unit)
         return
     declared = SOURCES[unit.source]
@@ -113,7 +161,7 @@ def construct(inputs: PaperInputs, unit: Unit, bad_rows: Counter[str]) -> Iterat
         yield from declared.construct(
             islice(rows, unit.part, None, unit.parts), _context(inputs, unit.source, licence)
         )
-    if declared.takes_elicited and unit.part == 0:
+    if declared.questions is not None and unit.part == 0:
         yield elicited_pairs(inputs.dataset.elicited, unit.source)
     if files is not None and unit.part == 0:  # every part reads all rows
         bad_rows.update(files.bad_rows)
@@ -154,7 +202,7 @@ def _synthetic(dataset: PaperDataset, unit: Unit) -> Iterator[Constructed]:
     }
     start = unit.part * _SYNTHETIC_PER_UNIT
     count = min(_SYNTHETIC_PER_UNIT, dataset.synthetic_samples - start)
-    for piece in pieces(synthetic.samples(quotas, start, count, dataset.seed)):
+    for piece in pieces(synthetic_samples(quotas, start, count, dataset.seed)):
         yield Constructed(piece, Counter())
 
 
@@ -180,4 +228,4 @@ def _source_identity(inputs: PaperInputs, declared: SourceDeclaration) -> dict[s
         # Known without the files: a machine that only reads a built dataset needs no mirror.
         digests = [file.sha256 for file in source.files]
         return {**identity, "licence": source.licence, "revision": source.revision, "files": digests}
-    return {**identity, "licence": source.licence, **fetch.identity(files_of(inputs, declared.name))}
+    return {**identity, "licence": source.licence, **files_of(inputs, declared.name).identity()}

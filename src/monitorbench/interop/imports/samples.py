@@ -305,7 +305,7 @@ def _splits(
 
 
 def _shared(groups: pa.Array, cells: pa.Array, share: float, seed: int) -> IntArray:
-    """The first groups of each cell by hash are for calibration, as `corpus.split` shares them."""
+    """The first groups of each cell by hash are for calibration, as `corpus.selection` shares them."""
     encoded, of_cell = pc.dictionary_encode(groups), pc.dictionary_encode(cells).indices.to_numpy()
     of = encoded.indices.to_numpy()
     names = encoded.dictionary.to_pylist()

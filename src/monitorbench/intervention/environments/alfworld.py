@@ -49,7 +49,7 @@ def read_games(settings: AlfworldGames, split: str) -> dict[str, str]:
         if not file.config.sha256:
             raise UserError(
                 f"{settings.name}: games run code, and no checksum is set for {file.path}; where it is "
-                f"the one you trust, set environment.source.files.{place}.sha256={fetch.content_sha256(file)}"
+                f"the one you trust, set environment.source.files.{place}.sha256={files.sha256(file)}"
             )
     by_folder: dict[str, dict[str, str]] = {folder: {} for folder in SPLITS[split]}
     for name, content in files.tar(""):

@@ -1,12 +1,15 @@
 """The authors' release of AutoMonitor-Bench (arXiv:2601.05752), announced as shuyhere/automonitor-bench.
 
 **The release was not to be had when this was written**: its files, columns and prompts are guesses, held
-against no real row. Read is a folder, or a snapshot of a hub dataset (`fetch.snapshot`), of Parquet or
-JSON lines; each field is looked for under the names of `COLUMNS`, and where one is under none of them the
-error names the columns found. Promises: a value that isn't understood is a bad row, never a default.
+against no real row. Read is a folder, or a snapshot of a hub dataset (`fetch.snapshot`), of Parquet, JSON
+lines or JSON arrays; each field is looked for under the names of `COLUMNS`, and where one is under none of
+them the error names the columns found. A row is a labelled response; or a pair, which has a response in a
+column of `PAIR_COLUMNS` for each label instead. A trace may stand in `<think>` in front of a response.
+Promises: a value that isn't understood is a bad row, never a default.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -28,10 +31,10 @@ from monitorbench.records import (
 )
 from monitorbench.sources.read import BadRow, SourceFiles
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same files become other samples."""
 
-SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
+SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".json.gz")
 
 COLUMNS = {
     "request": ("request", "question", "query", "prompt", "instruction"),
@@ -41,11 +44,24 @@ COLUMNS = {
     "task": ("task", "task_type", "domain"),
 }
 """The names each required field is looked for under, the first that is there."""
+PAIR_COLUMNS = {
+    Label.MISBEHAVIOR: ("misbehavior_response", "misbehavior", "unsafe_response", "bad_response"),
+    Label.BENIGN: ("benign_response", "benign", "safe_response", "good_response"),
+}
+"""The names of the two responses of a row that is a pair, which needs neither label nor response."""
 
 _LABELS = {
     **dict.fromkeys(("misbehavior", "misbehaviour", "yes", "true", "unsafe", "1"), Label.MISBEHAVIOR),
     **dict.fromkeys(("benign", "no", "false", "safe", "0"), Label.BENIGN),
 }
+_CATEGORY_WORDS = {category: (category.value.split("_")[0],) for category in Category}
+_TASK_WORDS = {
+    Task.QA: ("qa", "question", "answering", "dialogue", "conversation"),
+    Task.CODE: ("code", "coding", "program", "software"),
+    Task.REASONING: ("reasoning", "math", "logic"),
+}
+"""Beginnings of words that name a task; a value with words of two tasks is not understood."""
+_TRACE = re.compile(r"\s*<think>(.*?)</think>\s*", re.DOTALL)
 _PROMPT_KINDS = ("direct", "evidence")
 
 E = TypeVar("E", Category, Task)
@@ -58,12 +74,17 @@ def load(files: SourceFiles, unknown: UnknownContent = "refuse") -> Iterator[Sam
     trace of a response with one message of the assistant). Raises `UserError` where no row is usable.
     """
     count = 0
-    parse = partial(_sample, unknown=unknown)
-    for sample in chain(
-        files.parquet(".parquet", lambda row: parse(without_nulls(row))), files.jsonl(".jsonl", parse)
-    ):
-        count += 1
-        yield sample
+    parse = partial(_samples, unknown=unknown)
+    arrays = files.only(lambda path: path.name.endswith((".json", ".json.gz")))
+    rows = chain(
+        files.parquet(".parquet", lambda row: parse(without_nulls(row))),
+        files.jsonl(".jsonl", parse),
+        arrays.json("", parse),
+    )
+    for sample in chain.from_iterable(rows):
+        if files.unique(f"the sample of {sample.pair_id}", sample.id):
+            count += 1
+            yield sample
     if not count:
         raise UserError(f"{files.name}: no usable row in {len(files.matching())} file(s); set dataset.path")
 
@@ -87,27 +108,55 @@ def prompts(folder: Path) -> dict[str, str]:
     return by_kind
 
 
-def _sample(row: Mapping[str, Any], *, unknown: UnknownContent) -> Sample:
-    names = {field: _column(row, field) for field in COLUMNS}
-    request = chat_in(row[names["request"]], names["request"], Role.USER, unknown)
-    response = chat_in(row[names["response"]], names["response"], Role.ASSISTANT, unknown)
-    if thinking := _text(row, "thinking", "reasoning"):
-        response = _with_trace(response, thinking)
+def _samples(row: Mapping[str, Any], *, unknown: UnknownContent) -> list[Sample]:
+    """The labelled response of a row, or the two of a pair."""
+    columns = {label: _first_present(row, names) for label, names in PAIR_COLUMNS.items()}
+    bad, good = columns[Label.MISBEHAVIOR], columns[Label.BENIGN]
+    name = _column(row, "request")
+    request = chat_in(row[name], name, Role.USER, unknown)
+    if bad is None or good is None:
+        response = _response(row, _column(row, "response"), unknown)
+        pair_id = _text(row, "pair_id") or f"automonitor-{content_id('', request, response)}"
+        return [_sample(row, pair_id, request, response, _label(row, _column(row, "label")))]
+    responses = {label: _response(row, column or "", unknown) for label, column in columns.items()}
+    pair_id = _text(row, "pair_id", "id") or f"automonitor-{content_id('', request, responses[Label.BENIGN])}"
+    return [_sample(row, pair_id, request, response, label) for label, response in responses.items()]
+
+
+def _sample(
+    row: Mapping[str, Any],
+    pair_id: str,
+    request: tuple[Message, ...],
+    response: tuple[Message, ...],
+    label: Label,
+) -> Sample:
     return Sample(
-        pair_id=_text(row, "pair_id") or f"automonitor-{content_id('', request, response)}",
+        pair_id=pair_id,
         group_id=_text(row, "group_id") or f"automonitor-{content_id('', request, ())}",
-        category=_starting(row, names["category"], Category),
-        task=_starting(row, names["task"], Task),
+        category=_kind_of(row, _column(row, "category"), _CATEGORY_WORDS),
+        task=_kind_of(row, _column(row, "task"), _TASK_WORDS),
         subcategory=_text(row, "subcategory"),
         request=request,
         response=response,
-        label=_label(row, names["label"]),
+        label=label,
         label_source=LabelSource.ANNOTATORS,
         construction=Construction.LABELLED,
         subject_model=_text(row, "subject_model", "model"),
         source="automonitor_bench",
         licence="not stated",
     )
+
+
+def _response(row: Mapping[str, Any], name: str, unknown: UnknownContent) -> tuple[Message, ...]:
+    response = chat_in(row[name], name, Role.ASSISTANT, unknown)
+    thinking = _text(row, "thinking", "reasoning")
+    first = response[0]
+    if (inline := _TRACE.match(first.content)) and first.role is Role.ASSISTANT:
+        if thinking or first.thinking:
+            raise NoChat("the response has a trace in <think> and another one; expected one of them")
+        thinking = inline[1].strip()
+        response = (first.model_copy(update={"content": first.content[inline.end() :]}), *response[1:])
+    return _with_trace(response, thinking) if thinking else response
 
 
 def _with_trace(response: tuple[Message, ...], trace: str) -> tuple[Message, ...]:
@@ -121,10 +170,13 @@ def _with_trace(response: tuple[Message, ...], trace: str) -> tuple[Message, ...
     return (Message(role=Role.ASSISTANT, thinking=trace), *response)
 
 
+def _first_present(row: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    return next((name for name in names if row.get(name) is not None), None)
+
+
 def _column(row: Mapping[str, Any], field: str) -> str:
-    for name in COLUMNS[field]:
-        if row.get(name) is not None:
-            return name
+    if (name := _first_present(row, COLUMNS[field])) is not None:
+        return name
     expected, columns = ", ".join(COLUMNS[field]), ", ".join(row)
     raise BadRow(f"no {field}: expected one of the columns {expected}; found {columns}")
 
@@ -136,12 +188,12 @@ def _label(row: Mapping[str, Any], name: str) -> Label:
     return _LABELS[value]
 
 
-def _starting(row: Mapping[str, Any], name: str, kind: type[E]) -> E:
-    value = str(row[name]).strip().lower()
-    for member in kind:
-        if value.startswith(member.value.split("_")[0]):
-            return member
-    raise BadRow(f"field {name!r}: {row[name]!r}; expected one of {', '.join(kind)}")
+def _kind_of(row: Mapping[str, Any], name: str, words: Mapping[E, tuple[str, ...]]) -> E:
+    value = re.findall(r"[a-z]+", str(row[name]).lower())
+    kinds = [kind for kind, starts in words.items() if any(word.startswith(starts) for word in value)]
+    if len(kinds) != 1:
+        raise BadRow(f"field {name!r}: {row[name]!r}; expected one of {', '.join(words)}")
+    return kinds[0]
 
 
 def _text(row: Mapping[str, Any], *names: str) -> str:

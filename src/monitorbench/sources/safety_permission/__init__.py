@@ -1,1 +1,0 @@
-"""Upstream data sets of safety and permission violations, one file each."""

@@ -1,1 +1,0 @@
-"""Upstream data sets of specification gaming, one file each."""

@@ -1,1 +1,0 @@
-"""Upstream data sets of sycophancy and bias, one file each."""

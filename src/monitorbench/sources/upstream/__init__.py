@@ -1,0 +1,1 @@
+"""Upstream data sets: how their rows are read, and what is made of them."""
