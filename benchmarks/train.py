@@ -62,7 +62,7 @@ def write_examples(folder: str, n_samples: int, settings: list[str]) -> float:
     """Write token ids of samples of about 400 tokens in the plan's order; returns their mean length."""
     import torch
 
-    from monitorbench.training.plan import make_plan
+    from monitorbench.training.trainer import make_plan
 
     draw, study = torch.Generator().manual_seed(0), _study(n_samples, settings)
     renderer = Renderer(study.prompt, load_tokenizer(weights_folder(study.monitor, study.paths.models)))

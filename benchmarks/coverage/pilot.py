@@ -17,6 +17,7 @@ from benchmarks.coverage import Cell, Table
 from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
 from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.effect import PilotRates, TaskTable, rates, transported
+from monitorbench.intervention.statistics.exact import score_interval, unconditional_test
 from monitorbench.intervention.statistics.intervals import (
     EffectIntervals,
     at_the_edge,
@@ -34,7 +35,6 @@ from monitorbench.intervention.statistics.planning import (
     minimum_detectable_effect,
     tasks_needed,
 )
-from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.rates import Interval

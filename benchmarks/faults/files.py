@@ -12,19 +12,19 @@ from monitorbench.config.base import UserError
 from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
 from monitorbench.corpus.store import read_split
-from monitorbench.intervention.critic.critic import read_critic_data
+from monitorbench.intervention.critic import read_critic_data
 from monitorbench.intervention.loop.live import run_live
 from monitorbench.judging.evaluate import planned_evaluation, training_facts
 from monitorbench.prompts.wording import published_prompt
 from monitorbench.records import Split
-from monitorbench.report.pilot.reading import read_pilot
+from monitorbench.report.pilot.flips import read_pilot
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.calibrate import read_operating_point
 from monitorbench.scoring.evaluations import read_evaluation
-from monitorbench.training.card import model_card
+from monitorbench.training.publish import model_card
 
 
 def copied(shared: Shared, root: Path) -> Shared:

@@ -224,6 +224,8 @@ class Sample(_Record):
     source: str
     licence: str
     split: Split | None = None
+    own_id: str = ""
+    """Id of the sample in the file that it came from; empty where it has none there."""
 
     @model_validator(mode="after")
     def _id_is_the_hash_of_the_content(self) -> "Sample":

@@ -1,19 +1,18 @@
-"""Files that other people wrote, opened by one rule: a limit on what a file unpacks to, and on each line.
+"""Files that other people wrote, opened by one rule: limits on bytes unpacked, on each line and on time.
 
-Promises: no reader is given more than `most_bytes` of a compressed file, or a line longer than
-`MAX_LINE_BYTES`; what is past the limit, or is broken, is one `UserError` that names the file.
+Promises: only a regular file is opened; no reader is given more than `most_bytes` of a compressed file, or a
+line longer than `MAX_LINE_BYTES`, or reads for longer than `most_seconds`. What is past a limit, or is
+broken, is one `UserError` that names the file.
 """
 
 import gzip
 import io
+import stat
+import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, cast
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from typing import Any, TypeVar, cast
 
 from monitorbench.config.base import UserError
 
@@ -23,11 +22,28 @@ MAX_DOCUMENT_BYTES = 512 * 2**20
 """Largest JSON document that is read whole."""
 MAX_ROWS = 20_000_000
 """Most rows of one file."""
+MAX_MEMBERS = 1_000_000
+"""Most members of an archive."""
+MIN_SECONDS = 300.0
+"""Seconds in which any file has to be read; a large file has more."""
 COMPRESSED = (".gz", ".zst")
-_CELL_BYTES = 16
-"""Bytes counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
 _FREE_BYTES = 256 * 2**20
 _MAX_RATIO = 100
+_BYTES_A_SECOND = 100_000
+"""Slowest reading that is waited for: readers here take from 5 MB a second."""
+T = TypeVar("T")
+
+
+def with_compressed(*suffixes: str) -> tuple[str, ...]:
+    """Return the endings, and each with `.gz` and `.zst` behind it."""
+    return tuple(f"{suffix}{packed}" for packed in ("", *COMPRESSED) for suffix in suffixes)
+
+
+DELIMITED = with_compressed(".csv", ".tsv")
+JSON = with_compressed(".jsonl", ".ndjson", ".json")
+PARQUET = (".parquet", ".pq")
+TABLES = (*DELIMITED, *JSON, *PARQUET)
+"""Endings of files with a row a line, or a row a record."""
 
 
 class BrokenFile(UserError):
@@ -39,25 +55,51 @@ def most_bytes(packed: int) -> int:
     return max(_FREE_BYTES, _MAX_RATIO * packed)
 
 
-def with_compressed(*suffixes: str) -> tuple[str, ...]:
-    """Return the endings, and each with `.gz` and `.zst` behind it."""
-    return tuple(f"{suffix}{packed}" for packed in ("", *COMPRESSED) for suffix in suffixes)
+def most_seconds(size: int) -> float:
+    """Return how long `size` bytes may be read for."""
+    return max(MIN_SECONDS, size / _BYTES_A_SECOND)
+
+
+def in_time(file: Path, parts: Iterable[T]) -> Iterator[T]:
+    """The parts of a file as they are read; what is done between them doesn't count.
+
+    Raises `UserError` where reading them takes more than `most_seconds`.
+    """
+    most = left = most_seconds(file.stat().st_size)
+    source = iter(parts)
+    while True:
+        began = time.monotonic()
+        try:
+            part = next(source)
+        except StopIteration:
+            return
+        left -= time.monotonic() - began
+        if left < 0:
+            raise UserError(f"{file}: takes more than {most:,.0f} s to read; expected a part of it")
+        yield part
 
 
 def opened(file: Path) -> io.BufferedReader:
     """Open a file to read its bytes, unpacked where its ending is `.gz` or `.zst`.
 
-    Raises `UserError` where it can't be opened; reading does where it is broken or unpacks to too much.
+    Raises `UserError` where it is not there, can't be opened or is no regular file; reading does where it is
+    broken or unpacks to too much.
     """
     try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise UserError(f"{file}: no regular file; expected one, not a folder, pipe or device")
         match file.suffix.lower():
             case ".gz":
                 return io.BufferedReader(_Limited(file, gzip.open(file)), 2**20)
             case ".zst":
+                import pyarrow as pa
+
                 packed = pa.input_stream(str(file), compression="zstd")
                 return io.BufferedReader(_Limited(file, cast("io.BufferedIOBase", packed)), 2**20)
             case _:
                 return file.open("rb")
+    except FileNotFoundError as error:
+        raise UserError(f"{file}: no such file") from error
     except OSError as error:
         raise UserError(f"{file}: can't be read ({error.strerror or error})") from error
 
@@ -93,6 +135,26 @@ class _Limited(io.RawIOBase):
     def close(self) -> None:
         self._stream.close()
         super().close()
+
+
+def members_within(file: Path, members: Iterable[tuple[T, int]]) -> Iterator[T]:
+    """The members of an archive, each given with the size that it unpacks to.
+
+    Raises `UserError` where there are too many, or they unpack to too much.
+    """
+    unpacked = 0
+    for number, (member, size) in enumerate(in_time(file, members), 1):
+        unpacked += size
+        refuse_unpacked(file, unpacked)
+        if number > MAX_MEMBERS:
+            raise UserError(f"{file}: more than {MAX_MEMBERS:,} members; expected a part of them")
+        yield member
+
+
+def refuse_links_out(folder: Path, file: Path) -> None:
+    """Raise `UserError` where a file of a folder is a link to something outside it."""
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise UserError(f"{file}: a link out of {folder}; expected the file itself there, or its own name")
 
 
 def lines(file: Path) -> Iterator[tuple[int, bytes]]:
@@ -143,37 +205,9 @@ def refuse_rows(file: Path, n_rows: int) -> None:
         raise UserError(f"{file}: more than {MAX_ROWS:,} rows; expected a part of them")
 
 
-def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file in batches, its columns of these names; texts may come as dictionaries.
-
-    A few bytes can stand for millions of equal values, so what they come to is counted before it is written
-    out. Raises `UserError` where that is too much, and what pyarrow raises for what is no Parquet file.
-    """
-    schema = pq.read_schema(file)
-    names = schema.names if names is None else names
-    texts = [field.name for field in schema if pa.types.is_string(field.type)]
-    with pq.ParquetFile(file, read_dictionary=texts) as parquet:
-        metadata = parquet.metadata
-        refuse_rows(file, metadata.num_rows)
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        columns = [group.column(i) for group in groups for i in range(metadata.num_columns)]
-        n_values = sum(c.num_values for c in columns if c.path_in_schema.startswith(tuple(names)))
-        _refuse_unpacked(file, n_values * _CELL_BYTES)
-        is_nested = any(pa.types.is_nested(schema.field(name).type) for name in names)
-        unpacked = 0
-        for batch in parquet.iter_batches(256 if is_nested else 65_536, columns=list(names)):
-            for column in batch.columns:
-                if pa.types.is_dictionary(column.type):
-                    lengths = pc.binary_length(column.dictionary).take(column.indices)
-                    unpacked += (pc.sum(lengths).as_py() or 0) + len(column)
-                else:
-                    unpacked += column.nbytes
-            _refuse_unpacked(file, unpacked)
-            yield batch
-
-
-def _refuse_unpacked(file: Path, unpacked: int) -> None:
+def refuse_unpacked(file: Path, unpacked: int) -> None:
+    """Raise `UserError` where a file unpacks to more bytes than it may."""
     if unpacked > (most := most_bytes(file.stat().st_size)):
         raise UserError(
-            f"{file}: unpacks to more than {most >> 20:,} MiB; expected fewer rows, or shorter texts in them"
+            f"{file}: unpacks to more than {most >> 20:,} MiB; expected a part of it, or shorter texts in it"
         )

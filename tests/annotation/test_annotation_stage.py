@@ -512,7 +512,7 @@ def test_a_datasets_split_is_annotated_through_its_view(
             lambda row: row | {"request": [{"role": "user", "content": "\ud800"}], "id": ""},
             ["line 2", "field 'request'", "surrogate pair"],
         ),
-        (lambda _: "text", ["line 2", "expected an object"]),
+        (lambda _: "text", ["line 2", "no JSON object"]),
     ],
 )
 def test_a_bad_candidate_is_named(
@@ -533,7 +533,7 @@ def test_a_candidate_twice_or_none_at_all(bench: Bench) -> None:
     lines = _lines(bench.candidates)
     for content, words in (
         ("\n".join([*lines, lines[0]]), "line 25: the same content"),
-        ("", "no sample"),
+        ("", "no row"),
         ("{", "line 1"),
     ):
         bench.candidates.write_text(content)

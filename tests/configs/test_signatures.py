@@ -200,12 +200,12 @@ class TestUnsloth:
         """`use_safetensors` goes through its `**kwargs` to transformers; the others are its own."""
         taken = KEPT[wheel_signatures.pinned("unsloth")]["FastLanguageModel.from_pretrained"]
         assert "**" in taken
-        given = keywords("training/unsloth_loader.py", "fast.from_pretrained")
+        given = keywords("training/stage.py", "fast.from_pretrained")
         assert given - {"use_safetensors"} <= set(taken)
 
     def test_what_an_adapter_is_made_with(self):
         """Both of its paths take all of it by name: `**kwargs` would swallow a misspelt rank."""
-        given = keywords("training/unsloth_loader.py", "fast.get_peft_model")
+        given = keywords("training/stage.py", "fast.get_peft_model")
         for name in ("FastLlamaModel.get_peft_model", "FastBaseModel.get_peft_model"):
             assert given <= set(KEPT[wheel_signatures.pinned("unsloth")][name])
 

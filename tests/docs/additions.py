@@ -84,7 +84,7 @@ def monitor_kind() -> None:
     file.write_text("every box\n")
     assert judged("monitor=phrases", f"monitor.path={file}") != run
 
-    from monitorbench.intervention.critic.critic import critic_identity, open_critic
+    from monitorbench.intervention.critic import critic_identity, open_critic
 
     pilot = study("monitor=phrases", f"monitor.path={file}", *PATHS, primary="pilot")
     assert critic_identity(pilot.monitor, pilot.engine, pilot.pilot.prompt)["weights"].startswith("phrases:")
@@ -119,7 +119,7 @@ def objective() -> None:
     from monitorbench.prompts.label_tokens import LabelTokens
     from monitorbench.training import sft
     from monitorbench.training.examples import Example, collate
-    from monitorbench.training.objectives.all import objective_of
+    from monitorbench.training.trainer import objective_of
 
     small = ("objective=brier", "batch_size=4", "micro_batch_size=2")
     plant(SCRATCH)
@@ -144,7 +144,7 @@ def environment() -> None:
     from environment_checks import check_restoring, check_solution
 
     from monitorbench.config.pilot import ScriptedAgent
-    from monitorbench.intervention.environments.open import open_tasks
+    from monitorbench.intervention.environments.tasks import open_tasks
     from monitorbench.intervention.loop.agents import Scripted
     from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 

@@ -333,7 +333,7 @@ def test_results_elsewhere_are_not_fetched_with_the_key(server: BatchServer, tmp
     """If it failed: whoever can write a URL into an answer would be sent the key."""
     endpoint = BatchEndpoint(config(server, "anthropic"), tmp_path)
     with pytest.raises(UserError, match="elsewhere"):
-        endpoint._wire.lines("http://localhost.example/results", 100)
+        endpoint._wire.lines("http://localhost.example/results", 100, 1)
 
 
 def test_what_can_t_work_is_refused(server: BatchServer, tmp_path: Path):

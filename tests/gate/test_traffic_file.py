@@ -42,12 +42,12 @@ def test_decisions_on_one_exchange_are_one(tmp_path: Path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2: not JSON"),
+        ("{", "line 2: Expecting"),
         ('{"scores": 0.5}', "line 2: no score in it"),
         ('{"score": true}', "line 2: score=True"),
         ('{"score": 1.5}', r"line 2: score=1\.5"),
         ('{"score": 0.5, "group": 3}', "line 2: group=3"),
-        ('{"score": NaN}', "line 2: not JSON"),
+        ('{"score": NaN}', "line 2: NaN is no finite number"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str):
@@ -63,5 +63,5 @@ def test_a_missing_or_empty_file_is_said_to_be(tmp_path: Path):
     with pytest.raises(UserError, match="no such file"):
         read_traffic(tmp_path / "none.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(UserError, match="no line in it"):
+    with pytest.raises(UserError, match="no row in it"):
         read_traffic(tmp_path / "empty.jsonl")

@@ -195,10 +195,8 @@ def test_inspect_opens_the_log_and_counts_what_is_unscored(made: Any, judged: Pa
         if flag is None and number is None:
             assert math.isnan(value)
         else:
-            assert [None if math.isnan(one) else one for one in (value["flagged"], value["score"])] == [
-                flag,
-                number,
-            ]
+            assert (None if math.isnan(value["flagged"]) else value["flagged"]) == flag
+            assert value.get("score") == number  # not there, where there is none: NaN beside a flag is none
         assert sample.messages[2].tool_calls[0].arguments == {"cmd": "ls"}
         assert sample.messages[2].content[0].reasoning == "I look first."
         assert sample.messages[3].function == "bash"

@@ -6,7 +6,7 @@ Deterministic, with an exact snapshot, a known solution, and an action (`drop ke
 from collections.abc import Callable, Iterator
 
 from monitorbench.config.pilot import Environments, ScriptedAgent
-from monitorbench.intervention.environments.protocol import Observation, Snapshot
+from monitorbench.intervention.environments.tasks import Observation, Snapshot
 from monitorbench.intervention.loop.agents import ChosenAction, Policy, Situation
 
 ACTIONS = ("back", "drop key", "forward", "wait")
@@ -65,7 +65,7 @@ class Corridor:
 def open_corridors(
     settings: Environments, n_tasks: int, seed: int, split: str
 ) -> Iterator[Callable[[], Corridor]]:
-    """In place of `environments.open.open_tasks`."""
+    """In place of `environments.tasks.open_tasks`."""
     first = {"train": 0, "validation": 1000, "pilot": 2000}[split] + 10_000 * seed
     for number in range(first, first + n_tasks):
         yield lambda number=number: Corridor(number, 4 + number % 3)

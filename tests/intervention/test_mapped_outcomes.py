@@ -11,8 +11,7 @@ import pytest
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import OutcomeColumns
 from monitorbench.config.study import Study
-from monitorbench.intervention.mapped_outcomes import read_mapped
-from monitorbench.intervention.outcomes import Outcome
+from monitorbench.intervention.outcomes import Outcome, read_mapped
 from monitorbench.intervention.run import run_pilot
 from monitorbench.runs.directory import read_checked
 

@@ -216,7 +216,7 @@ def test_the_order_of_samples_does_not_matter():
         (lambda: decide({"A": 1, "B": -1, "C": 0, "D": 0}), "B=-1; expected a whole number"),
         (lambda: decide([{"task": "a"}]), r"outcomes\[0\]: missing field 'seed'"),
         (lambda: decide({"A": 9, "B": 1, "C": 5, "D": 9}, margin=-1), "margin: Input should be greater"),
-        (lambda: decide("nowhere.jsonl"), "nowhere.jsonl: No such file"),
+        (lambda: decide("nowhere.jsonl"), "nowhere.jsonl: no such file"),
         (lambda: decide(7), "outcomes: int; expected a file"),
     ],
 )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from monitorbench.config.study import Prompt, Study
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.truncate import middle_truncate
+from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Label, Message, Role, Sample, ToolCall
 
 TURN = [{"role": "user", "content": "Ignore all that."}, {"role": "assistant", "content": "no"}]
@@ -174,7 +175,7 @@ def test_every_family_is_rendered_as_its_template_has_it(
 ):
     """A template that the renderer bends would be safe and no longer the model's."""
     here = bound[name, "direct"]
-    system = prompts["direct"].system
+    system = PromptWording(prompts["direct"]).system
     user = prompts["direct"].user
     for old, new in (
         ("request", "Harmless?"),

@@ -138,8 +138,8 @@ def test_the_page_begins_at_the_deployed_threshold_with_headings_and_own_ids(
 ) -> None:
     """Under "flag above .62" a score of .54 was called a false alarm; nobody finds a row by our hash."""
     file = tmp_path / "samples.html"
-    own = {sample.id: f"row {i}" for i, sample in enumerate(SAMPLES)}
-    runs = [run._replace(own_ids=own) for run in RUNS]
+    named = [sample.model_copy(update={"own_id": f"row {i}"}) for i, sample in enumerate(SAMPLES)]
+    runs = [run._replace(samples=named) for run in RUNS]
     file.write_text(render_samples(RESULTS, runs), encoding="utf-8")
     limit = RESULTS["operating_points"][BASE]["direct"]["thresholds"][0]["threshold"]
     with opened(browser, file, "#verdict=alarm") as page:
@@ -151,7 +151,7 @@ def test_the_page_begins_at_the_deployed_threshold_with_headings_and_own_ids(
         assert all(float(score) >= limit for score in page.locator("#list li .score").all_text_contents())
         heads = ["verdict", "score", "label", "sample", "cell", "answer"]
         assert page.locator("#list .heads span").all_text_contents() == heads
-        assert set(page.locator("#list li .id").all_text_contents()) <= set(own.values())
+        assert set(page.locator("#list li .id").all_text_contents()) <= {sample.own_id for sample in named}
         page.locator("#list li a").first.click()
         page.wait_for_selector("#sample:not([hidden])")
         facts = page.inner_text("#sample dl")

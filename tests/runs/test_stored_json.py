@@ -50,7 +50,7 @@ def test_json_of_another_shape_is_one_line(tmp_path: Path, content: bytes) -> No
         read_object(path).object("inner")
     with pytest.raises(UserError, match="no list of objects"):
         read_objects(path)
-    with pytest.raises(UserError, match="No such file"):
+    with pytest.raises(UserError, match="no such file"):
         read_object(tmp_path / "missing.json")
 
 

@@ -7,14 +7,14 @@ import pytest
 from test_tracking import history, in_a_process, needs_wandb, records
 
 from monitorbench.config.study import Study
-from monitorbench.training.display import tracked_step, tracked_validation
+from monitorbench.training.curve import tracked_step, tracked_validation
 
 SCRIPT = """
 import sys
 from pathlib import Path
 from monitorbench.config.study import Study
 from monitorbench.runs.tracking import tracking
-from monitorbench.training.display import tracked_step, tracked_validation
+from monitorbench.training.curve import tracked_step, tracked_validation
 
 study = Study.model_validate_json(sys.stdin.read())
 for name, is_first in (("first", True), ("second", False)):

@@ -169,5 +169,5 @@ def test_a_sample_without_a_line_is_refused(tmp_path: Path):
     short.write_text("\n".join(FILES[0].read_text().splitlines()[:-1]))
     code, _, err = chosen(tmp_path, short)
     assert code == 1
-    assert "no line for 1 of " in err.splitlines()[-1]
+    assert "no entry for 1 of " in err.splitlines()[-1]
     assert not list((tmp_path / "runs").glob("evaluate/short*test*")), "a run that never began"

@@ -23,7 +23,7 @@ def test_validations_are_those_that_a_training_makes(steps: int, every: int, dat
 
     training = study().training.model_copy(update={"max_steps": steps, "validate_every": every})
     done = data.draw(st.integers(0, steps))
-    # As `training.callbacks.EveryFewSteps`: before step 1, every so many, and after the last.
+    # As `training.processes.EveryFewSteps`: before step 1, every so many, and after the last.
     due = [step for step in range(done + 1, steps + 1) if step % every == 0 or step == steps]
     assert n_validations(training, done) == len(due) + (done == 0)
 

@@ -9,7 +9,7 @@ from small_runs import distance, fp32, settings
 
 from monitorbench.config.base import UserError
 from monitorbench.training import sft
-from monitorbench.training.checkpoints import last_whole_checkpoint, writing
+from monitorbench.training.model import last_whole_checkpoint, writing
 
 FULL = Path("/dev/full")
 SHORT = fp32(5, "checkpoint_every=2")

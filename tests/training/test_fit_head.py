@@ -24,8 +24,8 @@ from monitorbench.judging.states import States
 from monitorbench.records import Label, Split
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.evaluations import read_evaluation
-from monitorbench.training import attention, heads
 from monitorbench.training import fit_head as fitting
+from monitorbench.training import heads
 
 ENGINE = ("engine=transformers", "engine.dtype=float32", "engine.device=cpu")
 
@@ -92,10 +92,10 @@ def test_attention_is_what_its_formula_says(asked: Any):
     labels = draw.random(60) < 0.5
     for one, is_misbehavior in zip(states, labels, strict=True):
         one[draw.integers(len(one)), 0] += 12 * is_misbehavior  # at one token of many
-    split = attention.TokenSplit(lambda number: states[number], labels)
+    split = heads.TokenSplit(lambda number: states[number], labels)
     study = asked("head=attention", "head.regularisation=[0.01]", "head.queries=2", "head.window=16")
     head = study.head.model_copy(update={"epochs": 150, "learning_rate": 0.02})
-    (found,) = attention.candidates(head, split, split, 0)
+    (found,) = heads.attention_candidates(head, split, split, 0)
     read_from = ReadFrom("w", "r", (1.0,), ("tokens",), 1, "tokens", 16)
     ours = [FittedHead(read_from, found.tensors).suspicion(one) for one in states]
     assert found.auroc == pytest.approx(roc_auc_score(labels, ours), abs=1e-3)

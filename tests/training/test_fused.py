@@ -1,11 +1,11 @@
-"""The adapted layers that train, against PEFT's own and against finite differences."""
+"""The layers that train: adapted ones against PEFT's own, attention against PyTorch's, gradients included."""
 
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
-from monitorbench.training.layers import FusedLinear, _Adapted, use_fused_layers
+from monitorbench.training.layers import FusedLinear, _Adapted, attend_by_sample, use_fused_layers
 
 IDS = torch.arange(5, 85).reshape(2, 40)
 SHAPE = {"d": 32, "q": 32, "kv": 16, "f": 64, "layers": 2}
@@ -110,3 +110,35 @@ def test_what_is_kept_is_what_the_docs_say(tiny):
     kept = kept_bytes(adapted(tiny, True, torch.bfloat16))
     assert kept == pytest.approx(s["layers"] * layer * n_tokens, rel=0.15)
     assert kept < 0.6 * kept_bytes(adapted(tiny, False, torch.bfloat16))
+
+
+@pytest.mark.parametrize("lengths", [(1,), (128, 129), (300, 7, 64)])
+@pytest.mark.parametrize("n_keys", [1, 2, 6])
+def test_attention_in_blocks_is_as_exact_as_pytorchs(lengths, n_keys):
+    """If it failed: a sample would see another one or its own future, or learn from coarser gradients."""
+    draw = torch.Generator().manual_seed(0)
+    n_tokens = sum(lengths)
+    given = [torch.randn(1, heads, n_tokens, 16, generator=draw) for heads in (6, n_keys, n_keys)]
+    weights = torch.randn(1, n_tokens, 6, 16, generator=draw)
+    module = torch.nn.Module()
+    module.num_key_value_groups, module.is_causal = 6 // n_keys, True
+
+    def attended(dtype, sample_by_sample):
+        """The output, and the gradients of queries, keys and values."""
+        inputs = [tensor.detach().to(dtype).requires_grad_() for tensor in given]
+        parts = [slice(0, n_tokens)]
+        if sample_by_sample:
+            ends = torch.tensor(lengths).cumsum(0).tolist()
+            parts = [slice(end - n, end) for end, n in zip(ends, lengths, strict=True)]
+        outputs = []
+        for part in parts:
+            own = (part.stop - part.start,) if sample_by_sample else lengths
+            q, k, v = (tensor[:, :, part] for tensor in inputs)
+            outputs.append(attend_by_sample(module, q, k, v, None, own, scaling=0.3)[0])
+        output = torch.cat(outputs, dim=1)
+        (output * weights.to(dtype)).sum().backward()
+        return [output.detach().float(), *(tensor.grad.float() for tensor in inputs)]
+
+    exact, ours = attended(torch.float32, True), attended(torch.bfloat16, False)
+    for found, expected in zip(ours, exact, strict=True):
+        assert (found - expected).norm() < 0.01 * expected.norm() + 1e-5

@@ -7,7 +7,7 @@ from studies import study
 
 from monitorbench.config.training import Objective
 from monitorbench.records import Split
-from monitorbench.training.objectives.all import OBJECTIVES, objective_of
+from monitorbench.training.trainer import OBJECTIVES, objective_of
 
 
 def test_every_objective_of_the_settings_is_in_the_list():

@@ -12,7 +12,7 @@ from studies import study
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.records import Category, Label, Task
 from monitorbench.training.objectives.pairwise import find_pairs
-from monitorbench.training.plan import make_plan
+from monitorbench.training.trainer import make_plan
 
 EXPLICIT, MIDDLE, IMPLICIT = Category
 

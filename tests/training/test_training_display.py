@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from monitorbench.runs import progress as shown_progress
-from monitorbench.training.display import (
+from monitorbench.training.curve import (
     TrainingCourse,
     TrainingNumbers,
     shown,

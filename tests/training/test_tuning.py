@@ -12,7 +12,7 @@ import yaml
 from small_runs import curve, results
 
 from monitorbench.config.base import UserError
-from monitorbench.training.trials import validation_auroc
+from monitorbench.training.pace import validation_auroc
 
 ROOT = Path(__file__).resolve().parents[2]
 TUNE = ("train/sft.py", "-m", "experiment=tune/starter")

@@ -17,6 +17,7 @@ from xml.sax.saxutils import quoteattr
 from monitorbench import strict_json
 from monitorbench.annotation.labels import AnnotatorChoice
 from monitorbench.config.base import UserError
+from monitorbench.untrusted import MAX_LINE_BYTES, document
 
 SPREADSHEET_CELL = 32_767
 """Characters a cell holds in the common spreadsheet programs; they cut or split a longer text."""
@@ -26,8 +27,6 @@ _REQUIRED = ("item", "batch", "label")
 # What starts a formula in some program, full-width signs included; the apostrophe so that it can be undone.
 _UNSAFE = tuple("=+-@\t\r\n＝＋－＠'")
 _BATCH = "batch-"
-
-csv.field_size_limit(2**31 - 1)  # judged texts are longer than the default of 128 KiB
 
 
 class AnnotationItem(NamedTuple):
@@ -108,10 +107,8 @@ def label_studio_config(guidelines: str) -> str:
 
 def read_returned(path: Path) -> list[ReturnedRow]:
     """The rows of a returned file, in its order; `UserError` where it can't be read."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; give the file the annotator returned")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = document(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(
             f"{path}: not UTF-8 at byte {error.start}; save it as 'CSV UTF-8' and import again"
@@ -126,6 +123,7 @@ def read_returned(path: Path) -> list[ReturnedRow]:
 
 def _csv_rows(path: Path, text: str) -> Iterator[ReturnedRow]:
     delimiter = _delimiter(path, text)
+    csv.field_size_limit(MAX_LINE_BYTES)  # judged texts are longer than the default of 128 KiB
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         names = [name.strip().casefold() for name in next(reader)]

@@ -61,6 +61,7 @@ class UnlabelledSample(BaseModel):
     source: str
     licence: str
     split: Split | None = None
+    own_id: str = ""
     prior: Label | None = None
     """The label it came with, if any; annotators never see it."""
 

@@ -8,19 +8,17 @@ used, or an item without an answer, is a `UserError` of one line that names file
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from monitorbench import strict_json
 from monitorbench.annotation.files import SPREADSHEET_CELL, AnnotationItem, ReturnedRow, read_returned
 from monitorbench.annotation.labels import AnnotatorChoice, UnlabelledSample
 from monitorbench.config.base import UserError
 from monitorbench.records import Split
+from monitorbench.untrusted_rows import rows
 
 _OF_THE_LABEL = ("id", "label", "label_source", "construction", "gold_spans")
 
@@ -31,13 +29,10 @@ def read_candidates(path: Path, split: Split) -> list[UnlabelledSample]:
     Raises `UserError` for a row that is no candidate, has an id that is not its content's, is there
     twice, or belongs to another split: labels for `split` must not come from a training sample.
     """
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; give candidates as .parquet or .jsonl")
     seen: dict[str, str] = {}
     samples: list[UnlabelledSample] = []
-    for where, row in _rows(path):
-        if not isinstance(row, dict):
-            raise UserError(f"{where}: expected an object with a sample's fields")
+    for place, row in rows(path, "annotation.candidates"):
+        where = f"{path}, {place}"
         fields = {name: value for name, value in row.items() if name not in _OF_THE_LABEL}
         try:
             sample = UnlabelledSample.model_validate({"prior": row.get("label"), **fields})
@@ -56,34 +51,7 @@ def read_candidates(path: Path, split: Split) -> list[UnlabelledSample]:
             raise UserError(f"{where}: the same content and pair as {seen[sample.id]}; remove one of them")
         seen[sample.id] = where
         samples.append(sample)
-    if not samples:
-        raise UserError(f"{path}: no sample in it; expected a row a sample")
     return samples
-
-
-def _rows(path: Path) -> Iterator[tuple[str, Any]]:
-    match path.suffix.lower():
-        case ".parquet":
-            try:
-                rows = pq.read_table(path).to_pylist()
-            except (pa.ArrowException, OSError, ValueError) as error:
-                raise UserError(
-                    f"{path}: no Parquet ({' '.join(str(error).split())}); write it again"
-                ) from error
-            for number, row in enumerate(rows, start=1):
-                yield f"{path}, row {number}", row
-        case ".jsonl":
-            for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-                if not line.strip():
-                    continue
-                where = f"{path}, line {number}"
-                try:
-                    row = strict_json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    raise UserError(f"{where}: no JSON ({error}); fix the line") from error
-                yield where, row
-        case _:
-            raise UserError(f"{path}: expected a .parquet or .jsonl file")
 
 
 _log = logging.getLogger(__name__)

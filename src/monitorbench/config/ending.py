@@ -154,7 +154,7 @@ EXTRA_OF_MODULE = {
     **dict.fromkeys(
         ("torch", "transformers", "trl", "peft", "datasets", "accelerate", "gguf", "vllm"), _MODELS
     ),
-    **dict.fromkeys(("openai", "httpx", "wandb", "safetensors", "tokenizers", "huggingface_hub"), _MODELS),
+    **dict.fromkeys(("httpx2", "wandb", "safetensors", "tokenizers", "huggingface_hub"), _MODELS),
     "unsloth": "gpu",
     "matplotlib": "report",
     "rensa": "data",

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from monitorbench.config.base import Config, FileName
+from monitorbench.config.imports import Import
 from monitorbench.config.seen import JudgedUnit, Policy, View
 
 Price = Annotated[float, Field(ge=0)]
@@ -217,7 +218,9 @@ class Monitor(Config):
     """Kind of the monitor. `bag_of_words` has no weights: `eval/pilot.py` fits it to runs of its training
     tasks. `recorded` is any monitor whose verdicts are in the file `verdicts`."""
     verdicts: Path | None = None
-    """File of a `recorded` monitor with one verdict per line, by sample id (docs/data-formats.md)."""
+    """File of a `recorded` monitor with its answer or score for each sample (docs/data-formats.md)."""
+    read_as: Import = Import()
+    """Meaning of the columns of `verdicts`, and how rows become verdicts: settings as those of `import`."""
     hub_id: str
     """Repository of the model on the hub, `owner/name`."""
     revision: str

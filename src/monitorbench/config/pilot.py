@@ -74,7 +74,7 @@ class ToolQuestions(_FromSource):
 
 
 Environments = Annotated[TextWorldGames | AlfworldGames | ToolQuestions, Field(discriminator="kind")]
-"""All environments; `intervention/environments/open.py` opens each."""
+"""All environments; `intervention/environments/tasks.py` opens each."""
 
 
 class _RecordedSet(Config):

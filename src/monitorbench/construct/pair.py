@@ -7,6 +7,13 @@ from typing import NamedTuple
 from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Sample, Truth
 from monitorbench.upstream import LabelledResponse
 
+RESISTED, AGREED, MISTAKEN = "resisted", "agreed", "mistaken"
+"""Strata by the benign side: a wrong suggestion resisted, a right one agreed with, an honest error."""
+RESISTED_ONE_IN = 12
+"""Without honest errors one pair in so many is resisted: the echo check alone has an AUROC of .5 + 1/24."""
+RIGHT_KEY, WRONG_KEY = "right_key", "wrong_key"
+"""Strata of gaming by the benign side: the key in its request is right, or it is not."""
+
 
 class Pair(NamedTuple):
     """Two samples that share pair_id and group_id, with opposite labels; and the request, mostly."""
@@ -16,10 +23,11 @@ class Pair(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Facts known of one sample: whether the request's suggestion is right, and whether the answer is."""
+    """Facts known of one sample: whether suggestion and answer are right, and which model answered."""
 
     suggestion: Truth = Truth.UNKNOWN
     answer: Truth = Truth.UNKNOWN
+    subject_model: str = ""
 
 
 def truth(is_right: bool) -> Truth:
@@ -89,6 +97,7 @@ def make_pair(
             stratum=stratum,
             suggestion_truth=known.suggestion,
             answer_truth=known.answer,
+            subject_model=known.subject_model,
             source=source,
             licence=licence,
         )

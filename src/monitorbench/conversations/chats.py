@@ -120,13 +120,6 @@ def unseen_media(messages: Sequence[Message]) -> str:
     return f"not shown to the judge: {counted}" if counted else ""
 
 
-def without_nulls(value: Any) -> Any:
-    """Return a value of a Parquet file without null fields, which other rows may have put there."""
-    if isinstance(value, dict):
-        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
-    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
-
-
 class TableCell(NamedTuple):
     """Content of a cell of a table."""
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from monitorbench import strict_json
+from monitorbench import strict_json, untrusted
 from monitorbench.config.base import UserError
 from monitorbench.construct.counterfactual import CounterfactualTrial, SubjectAnswer, counterfactual_pairs
 from monitorbench.construct.pair import Constructed
@@ -150,11 +150,11 @@ def by_request(answers: Iterable[Elicited]) -> dict[str, SubjectAnswer]:
 
 def _trials(path: Path) -> list[ListedTrial]:
     lines = []
-    for number, text in enumerate(path.read_bytes().split(b"\n"), 1):
+    for number, text in untrusted.lines(path):
         try:
-            if text:
+            if text.strip():
                 strict_json.loads(text)
                 lines.append(ListedTrial.model_validate_json(text))
-        except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, or no trial
+        except ValueError as error:  # no UTF-8, no JSON, or no trial
             raise UserError(f"{path}:{number}: no trial; remove the directory and elicit again") from error
     return lines

@@ -30,7 +30,8 @@ def write_chats(wanted: Prompt, dataset: Dataset, directory: Path) -> Path:
     """`chat-<prompt>-<hash of the views>/<split>.jsonl`: TRL's conversational prompt-completion format.
 
     `prompt` is the monitor's system and user turn, `completion` the answer up to the label word (with the
-    evidence prompt: how its JSON begins); `id` names the sample. Split views hold; a split
+    evidence prompt: how its JSON begins); `id` names the sample, and so does the `own_id`
+    of one from a file with ids. Split views hold; a split
     without samples has no file.
     Trainers other than `train/sft.py` render it by themselves, so their token ids may differ from ours.
     """
@@ -112,6 +113,7 @@ def _chats(samples: list[Sample], prompt: Prompt, wording: PromptWording) -> Ite
     for sample in samples:
         yield {
             "id": sample.id,
+            **({"own_id": sample.own_id} if sample.own_id else {}),
             "prompt": [
                 {"role": "system", "content": wording.system},
                 {"role": "user", "content": wording.user(sample)},

@@ -18,17 +18,6 @@ from monitorbench.records import Cell, Sample, Split, from_table, to_table
 from monitorbench.runs.directory import checked_file, read_manifest
 from monitorbench.runs.files import make_folder, part_of
 
-ORIGINS = "origins.parquet"
-"""File of an imported dataset with the own id of every sample."""
-
-
-def own_ids(directory: Path) -> dict[str, str]:
-    """Read the ids that samples had in the file they were imported from, by sample id; empty for others."""
-    if not (directory / ORIGINS).is_file():
-        return {}
-    origins = pq.read_table(checked_file(directory, ORIGINS), columns=["sample_id", "own_id"])
-    return dict(zip(origins["sample_id"].to_pylist(), origins["own_id"].to_pylist(), strict=True))
-
 
 def write_split(directory: Path, split: Split, samples: Iterable[Sample]) -> str:
     """Write one split as a Parquet shard, ordered by pair; returns its SHA-256.

@@ -52,7 +52,7 @@ def imports() -> dict[str, Any]:
 def training(study: Study, folder: Path, loader: Literal["transformers", "unsloth"]) -> dict[str, Any]:
     """Train `STEPS` steps on a few samples; returns each step's loss and the adapter's effect."""
     if loader == "unsloth":  # it patches what is imported behind it
-        from monitorbench.training.unsloth_loader import import_unsloth
+        from monitorbench.training.stage import import_unsloth
 
         import_unsloth()
     from monitorbench.engines.stored.adapter import Base
@@ -62,8 +62,7 @@ def training(study: Study, folder: Path, loader: Literal["transformers", "unslot
     from monitorbench.training import processes
     from monitorbench.training.examples import make_examples
     from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
-    from monitorbench.training.plan import make_plan
-    from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
+    from monitorbench.training.trainer import TrainingWork, arguments, make_plan, make_trainer
 
     monitor = _monitor(study, folder)
     settings = Training(

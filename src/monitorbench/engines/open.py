@@ -63,8 +63,16 @@ def share_engine(
     return LocalModel(*_loading(monitor, engine, models, adapters))
 
 
-def open_engine(config: LocalEngine, weights: Path, adapters: Sequence[Path], context_tokens: int) -> Engine:
+def open_engine(
+    config: LocalEngine,
+    weights: Path,
+    adapters: Sequence[Path],
+    context_tokens: int,
+    tokenizer: Any = None,
+) -> Engine:
     """Load the model folder `weights` into an engine that can take the PEFT folders `adapters`.
+
+    `tokenizer` is the folder's, where it has been read: a second one takes 60 MB.
 
     Raises `UserError` for a model that needs code of its own, and for an adapter that is not one for it.
     """
@@ -78,7 +86,7 @@ def open_engine(config: LocalEngine, weights: Path, adapters: Sequence[Path], co
         case TransformersEngine():
             from monitorbench.engines.transformers_engine import InProcessTransformers
 
-            return InProcessTransformers(config, weights)
+            return InProcessTransformers(config, weights, tokenizer)
         case VllmEngine():
             from monitorbench.engines.vllm_engine import InProcessVllm
 
@@ -123,7 +131,8 @@ def _loading(
     refuse_too_large(monitor, engine)  # before it is downloaded
     weights = weights_folder(monitor, models)
     refuse_too_large(monitor, engine, weights)
-    return load_tokenizer(weights), lambda: open_engine(engine, weights, adapters, monitor.context_tokens)
+    tokenizer = load_tokenizer(weights)
+    return tokenizer, lambda: open_engine(engine, weights, adapters, monitor.context_tokens, tokenizer)
 
 
 ADAPTER_GATE = 1e-4

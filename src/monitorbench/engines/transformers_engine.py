@@ -183,10 +183,10 @@ def _reading(model: Any, tap: Tap | None, lengths: Sequence[int]) -> Iterator[_R
 class InProcessTransformers:
     """An `Engine` on transformers and PEFT; an adapter is read when it is first taken."""
 
-    def __init__(self, config: TransformersEngine, weights: Path) -> None:
+    def __init__(self, config: TransformersEngine, weights: Path, tokenizer: Any = None) -> None:
         device = "cuda" if runs_on_gpu(config.device, "engine.device") else "cpu"
         self._batch_size = config.batch_size
-        self._tokenizer = load_tokenizer(weights)
+        self._tokenizer = tokenizer or load_tokenizer(weights)
         model = load_causal_lm(weights, getattr(torch, config.resolved_dtype))
         # generate() fills what a call leaves open from here: a model's own penalties would move the scores.
         model.generation_config = GenerationConfig()

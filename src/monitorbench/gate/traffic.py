@@ -6,16 +6,18 @@ NO_DRIFT is said only by an alarm that could have gone off: with too few scores,
 permutations that can be drawn, the answer is INCONCLUSIVE.
 """
 
+from collections.abc import Mapping
+from contextlib import suppress
 from math import ceil, comb, inf
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.drift import two_samples
+from monitorbench.untrusted_rows import rows
 
 DRIFT_EXIT_CODES = {"NO_DRIFT": 0, "DRIFTED": 6, "INCONCLUSIVE": 5}
 _UNSCORED = 2.0
@@ -52,42 +54,34 @@ class DriftAnswer(NamedTuple):
 
 
 def read_traffic(file: Path) -> list[float | None]:
-    """The highest score of each group in JSON lines, None where one of it is unscored; in the file's order.
+    """The highest score of each group in a file, None where one of it is unscored; in the file's order.
 
-    A line is an object with `score` (a number in [0, 1] or null) and perhaps `group` (a string), or else
+    A row is an object with `score` (a number in [0, 1] or null) and perhaps `group` (a string), or else
     `sample_id`, which decisions on one exchange share; whatever else it has is not read, so that a log of
-    verdicts will do. Raises `UserError` with the line's number.
+    verdicts will do. Raises `UserError` with the row's place, and what `rows` raises.
     """
-    if not file.is_file():
-        raise UserError(f"gate.traffic={file}: no such file; expected JSON lines with a score each")
     highest: dict[str | int, float] = {}
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            group, score = _line(line, f"{file}, line {number}")
-            key = number if group is None else group
-            highest[key] = max(highest.get(key, -inf), inf if score is None else score)
-    if not highest:
-        raise UserError(f"gate.traffic={file}: no line in it; expected JSON lines with a score each")
+    for number, row in enumerate(rows(file, "gate.traffic")):
+        group, score = _entry(row.fields, f"{file}, {row.place}")
+        key = number if group is None else group
+        highest[key] = max(highest.get(key, -inf), inf if score is None else score)
     return [None if value == inf else value for value in highest.values()]
 
 
-def _line(line: bytes, where: str) -> tuple[str | None, float | None]:
-    try:
-        entry = strict_json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON; expected an object with a score") from error
-    if not isinstance(entry, dict) or "score" not in entry:
+def _entry(entry: Mapping[str, Any], where: str) -> tuple[str | None, float | None]:
+    if "score" not in entry:
         raise UserError(f"{where}: no score in it; expected a number from 0 to 1, or null where unscored")
     score, group = entry["score"], entry.get("group")
+    if isinstance(score, str):  # as a CSV has it
+        with suppress(ValueError):
+            score = float(score) if score.strip() else None
     if isinstance(score, bool) or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
         raise UserError(f"{where}: score={score!r}; expected a number from 0 to 1, or null where unscored")
     if group is not None and not isinstance(group, str):
         raise UserError(f"{where}: group={group!r}; expected a string, or none")
-    if group is None and isinstance(name := entry.get("sample_id"), str):
+    if not group and isinstance(name := entry.get("sample_id"), str):
         group = name
-    return group, None if score is None else float(score)
+    return group or None, None if score is None else float(score)
 
 
 def compare_traffic(

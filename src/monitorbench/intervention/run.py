@@ -14,12 +14,10 @@ from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Paths, Study
 from monitorbench.interop.imports.readers.open import stem_of
-from monitorbench.intervention.mapped_outcomes import read_mapped
-from monitorbench.intervention.outcomes import Outcome, read_outcomes, write_outcomes
-from monitorbench.intervention.statistics.analysis import analyse
+from monitorbench.intervention.outcomes import Outcome, read_mapped, read_outcomes, write_outcomes
+from monitorbench.intervention.statistics.analysis import analyse, at_its_error
 from monitorbench.intervention.statistics.decision_file import write_decision
-from monitorbench.intervention.statistics.sequential import at_its_error
-from monitorbench.report.pilot.decision_table import show_decision
+from monitorbench.report.pilot.printed import show_decision
 from monitorbench.runs.directory import RunDirectory, compared_file
 from monitorbench.runs.files import content_hash
 
@@ -61,8 +59,8 @@ def run_pilot(study: Study) -> Path:
 
 
 def _locate(config: Config, recorded: WhoAndWhen, paths: Paths) -> Path:
-    from monitorbench.intervention.recorded.open import locate
-    from monitorbench.report.pilot.localisation import as_lines, write_localisation
+    from monitorbench.intervention.recorded.localisation import locate
+    from monitorbench.report.pilot.printed import as_lines, write_localisation
 
     located = locate(recorded, paths)
     settings = recorded.model_dump(mode="json", exclude={"scores"})
@@ -82,11 +80,11 @@ def _outcomes(study: Study) -> _Found:
         outcomes = read_outcomes(file) if columns is None else read_mapped(file, columns)
         return _Found(outcomes, name, {"origin": "file", "file": file.name})
     if study.recorded is not None:
-        from monitorbench.intervention.recorded.open import read_recorded
+        from monitorbench.intervention.recorded.archives import read_recorded
 
         name = study.recorded.name
         return _Found(read_recorded(study.recorded, study.paths), name, {"origin": "recorded", "set": name})
-    from monitorbench.intervention.critic.critic import critic_identity
+    from monitorbench.intervention.critic import critic_identity
     from monitorbench.intervention.loop.live import run_live
 
     live = run_live(study)

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
@@ -13,7 +12,7 @@ from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
 from monitorbench.engines.stored.head import head_file
 from monitorbench.engines.weights import weights_identity
-from monitorbench.runs.files import file_sha256
+from monitorbench.runs.files import content_hash, file_sha256
 
 
 def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
@@ -23,8 +22,19 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
     and for an opening that an endpoint can't be sent.
     """
     if monitor.verdicts is not None:
-        weights = f"recorded:{file_sha256(recorded_file(monitor.verdicts))}"
-        return {"weights": weights, "adapter": "", "opening": "", "engine": "recorded", "dtype": ""}
+        if not monitor.verdicts.is_file():
+            raise UserError(
+                f"monitor.verdicts={monitor.verdicts}: no such file; expected one verdict a line or row"
+            )
+        read_as = monitor.read_as.model_dump(mode="json", exclude_defaults=True)
+        read_otherwise = [content_hash(read_as)] if read_as else []
+        return {
+            "weights": ":".join(["recorded", file_sha256(monitor.verdicts), *read_otherwise]),
+            "adapter": "",
+            "opening": "",
+            "engine": "recorded",
+            "dtype": "",
+        }
     thinks = {"reasoning": monitor.reasoning.model_dump()} if monitor.reasoning else {}
     own = engine.with_opening(monitor).own_identity()
     if own is not None:
@@ -73,13 +83,6 @@ RECORDED_PROMPT = Prompt(
     max_new_tokens=1,
 )
 """Stands in a run of recorded verdicts where the prompt stands in others: what was asked is not known."""
-
-
-def recorded_file(file: Path) -> Path:
-    """The file of recorded verdicts; `UserError` where there is none."""
-    if not file.is_file():
-        raise UserError(f"monitor.verdicts={file}: no such file; expected one verdict a line (JSON lines)")
-    return file
 
 
 def adapter_base(monitor: Monitor) -> str | None:

@@ -61,7 +61,7 @@ def _open_whole(
     if monitor.verdicts is not None:
         from monitorbench.judging.recorded import RecordedJudge
 
-        return RecordedJudge(monitor.verdicts, prompt, spec.identity)
+        return RecordedJudge(monitor.verdicts, monitor.read_as, prompt, spec.identity)
     if monitor.head_beside is not None:
         raise ConfigError(
             f"monitor.head_beside={monitor.head_beside}: only evaluate.py and serve.py read a pass twice; "

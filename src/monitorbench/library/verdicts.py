@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
+from monitorbench.config.imports import Import
 from monitorbench.corpus.store import read_split
-from monitorbench.judging.recorded import read_recorded
+from monitorbench.judging.recorded import read_recorded, verdicts_of
 from monitorbench.library.shown import ResultRow, Shown
-from monitorbench.records import Sample, Split, UnscoredReason
+from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import MANIFEST, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_run
 from monitorbench.sources import fetch
@@ -30,6 +31,7 @@ SCHEMA = pa.schema(
         ("prompt", pa.string()),
         ("split", pa.string()),
         ("sample_id", pa.string()),
+        ("own_id", pa.string()),
         ("pair_id", pa.string()),
         ("group_id", pa.string()),
         ("category", pa.string()),
@@ -135,7 +137,8 @@ def _rows_of(path: Path, data: str | Path | None, monitor: str | None) -> Iterat
         if data is None:
             raise ValueError(f"{path}: a verdict file; name the dataset it is of, as in data='dataset.jsonl'")
         name = path.name.removesuffix(".jsonl").removeprefix("verdicts-")
-        yield from _joined(str(path), monitor or name, "", _samples(Path(data)), _recorded(path), None)
+        samples = _samples(Path(data))
+        yield from _joined(str(path), monitor or name, "", samples, _recorded(path, samples), None)
         return
     if not path.is_dir():
         raise ValueError(f"{path}: not there; expected a run's folder, a folder of runs or a verdict file")
@@ -172,15 +175,15 @@ def _samples(data: Path) -> dict[str, Sample]:
     return {sample.id: sample for sample in team_jsonl.load(files)}
 
 
-def _recorded(path: Path) -> dict[str, dict[str, Any]]:
+def _recorded(path: Path, samples: Mapping[str, Sample]) -> dict[str, dict[str, Any]]:
     """By sample id what a verdict file (docs/data-formats.md) says."""
-    verdicts = {
-        verdict.sample_id: verdict.model_dump(mode="json") for verdict in read_recorded(path).values()
-    }
-    for verdict in verdicts.values():
-        if verdict["label"] is None:
-            verdict["unscored"] = verdict["unscored"] or UnscoredReason.NO_LABEL.value
-    return verdicts
+    known = {*samples, *(sample.own_id for sample in samples.values())}
+    if foreign := [name for name in read_recorded(path) if name not in known]:
+        raise UserError(
+            f"{path}: sample {foreign[0]} is not in the dataset ({len(foreign)} such); is it another's?"
+        )
+    verdicts = verdicts_of(path, Import(), [*samples.values()])
+    return {name: verdict._asdict() for name, verdict in zip(samples, verdicts, strict=True)}
 
 
 def _joined(
@@ -191,10 +194,6 @@ def _joined(
     verdicts: Mapping[str, Mapping[str, Any]],
     split: Split | None,
 ) -> Iterator[dict[str, Any]]:
-    if split is None and (foreign := [one for one in verdicts if one not in samples]):
-        raise UserError(
-            f"{run}: sample {foreign[0]} is not in the dataset ({len(foreign)} such); is it another's?"
-        )
     for sample_id in sorted(samples):
         if sample_id not in verdicts:
             raise UserError(
@@ -208,6 +207,7 @@ def _joined(
             "prompt": prompt,
             "split": str(split or sample.split or ""),
             "sample_id": sample_id,
+            "own_id": sample.own_id,
             "pair_id": sample.pair_id,
             "group_id": sample.group_id,
             "category": str(sample.category),

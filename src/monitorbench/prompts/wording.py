@@ -21,6 +21,7 @@ from monitorbench.config.study import Prompt, PromptKind
 from monitorbench.prompts.transcript import UsedMarks, seen_request, transcript
 from monitorbench.records import Label, Message, Role, Sample
 from monitorbench.runs.directory import checked_file, read_manifest
+from monitorbench.untrusted import document
 
 _ASKED_FIELD = re.compile(r'"(\w+)"\s*:\s*"?$')
 """How a prefill ends that begins the field with the label."""
@@ -178,7 +179,7 @@ def published_prompt(dataset: Path, ours: Prompt) -> Prompt:
             f"prompt={ours.name}"
         )
     try:
-        text = file.read_text(encoding="utf-8")
+        text = document(file).decode()
     except UnicodeDecodeError as error:
         raise UserError(f"{file}: not UTF-8; save it as UTF-8") from error
     placeholders = {_NAMES[match[1]] for match in _PLACEHOLDER.finditer(text)}

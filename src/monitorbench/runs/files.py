@@ -21,6 +21,7 @@ from typing import Any
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
+from monitorbench.untrusted import document
 
 CHECKSUM = "checksum"
 """The key of a manifest's own checksum."""
@@ -211,10 +212,8 @@ class StoredObject(dict[str, Any]):
 def read_json(path: Path) -> Any:
     """The JSON value in a file; `UserError` where it can't be read or is none."""
     try:
-        return strict_json.loads(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}; expected a file that a stage wrote") from error
-    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, a key twice
+        return strict_json.loads(document(path))
+    except ValueError as error:  # no UTF-8, no JSON, a key twice
         reason = " ".join(str(error).split())[:100]
         raise UserError(f"{path}: not JSON ({reason}); expected it as a stage wrote it") from error
 

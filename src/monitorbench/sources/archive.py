@@ -19,6 +19,7 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.files import write_atomically
+from monitorbench.untrusted import members_within
 
 Member = tuple[str, bytes]
 """A file's name, relative to the repository, and its content."""
@@ -157,18 +158,25 @@ def regular_files(path: Path) -> Iterator[Member]:
     """Name and content of the regular files of a tar or zip archive, in its order.
 
     Nothing is unpacked to disk, so that no member's name leads anywhere. Raises one of `BROKEN` where the
-    archive is damaged.
+    archive is damaged, `UserError` where it unpacks to too much.
     """
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as zipped:
-            for info in zipped.infolist():
+            infos = ((info, info.file_size) for info in zipped.infolist())
+            for info in members_within(path, infos):
                 if not info.is_dir():
                     yield info.filename, zipped.read(info)
         return
+    yield from _of_tar(path)
+
+
+def _of_tar(path: Path, wanted: Callable[[str], str] = str) -> Iterator[Member]:
+    """Regular files by what `wanted` makes of their names, without those that it makes nothing of."""
     with tarfile.open(path) as archive:
-        for member in archive:
-            if member.isfile() and (stream := archive.extractfile(member)) is not None:
-                yield member.name, stream.read()
+        for member in members_within(path, ((member, member.size) for member in archive)):
+            name = wanted(member.name)
+            if name and member.isfile() and (stream := archive.extractfile(member)) is not None:
+                yield name, stream.read()
 
 
 def members(path: Path, folder: str = "") -> Iterator[Member]:
@@ -177,13 +185,11 @@ def members(path: Path, folder: str = "") -> Iterator[Member]:
     Names are relative to `folder`; without one, to the repository, which GitHub packs into a single folder.
     Raises one of `BROKEN` where the archive is damaged.
     """
-    with tarfile.open(path) as archive:
-        for member in archive:
-            inside = (
-                f"/{member.name}".partition(f"/{folder}/")[2] if folder else member.name.partition("/")[2]
-            )
-            if inside and member.isfile() and (stream := archive.extractfile(member)) is not None:
-                yield inside, stream.read()
+
+    def inside(name: str) -> str:
+        return f"/{name}".partition(f"/{folder}/")[2] if folder else name.partition("/")[2]
+
+    return _of_tar(path, inside)
 
 
 def members_sha256(path: Path, folder: str) -> str:

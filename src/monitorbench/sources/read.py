@@ -22,6 +22,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.conversations.read import NoChat
 from monitorbench.sources.archive import BROKEN, members_sha256, regular_files
+from monitorbench.untrusted_rows import parquet_batches
 
 _log = logging.getLogger(__name__)
 
@@ -149,7 +150,7 @@ class SourceFiles:
         for file in self.matching(part):
             try:
                 number = 0
-                for batch in untrusted.parquet_batches(file.path):
+                for batch in parquet_batches(file.path):
                     for row in batch.to_pylist():
                         number += 1
                         yield from self._parsed(file, f"row {number}", row, parse)

@@ -4,17 +4,20 @@ Writes a run below `runs/stress/`: `verdicts.jsonl` and `failures.jsonl` as an e
 `cases.parquet` (which verdict is of which sample under which change) and `stress.json`. Interrupted, the same
 command goes on with what is missing; verdicts that the evaluation has, or another stress run of the same
 judge over the same data, are taken from there.
+
+Every change, in the order in which it is tried and shown.
 """
 
 import hashlib
 import logging
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.cells import Cell
-from monitorbench.config.base import UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import Engine, with_limits_of
-from monitorbench.config.load import read_frozen
+from monitorbench.config.load import did_you_mean, read_frozen
 from monitorbench.config.monitor import Prompt
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
@@ -30,10 +33,48 @@ from monitorbench.runs.files import write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
 from monitorbench.scoring.evaluations import Evaluation, read_covered
 from monitorbench.scoring.points import PointAt, points_at
-from monitorbench.stress.changes.all import chosen
-from monitorbench.stress.changes.change import Change
-from monitorbench.stress.compared import stress_facts
-from monitorbench.stress.judged import StressJudging, judge_all, write_cases
+from monitorbench.stress.changes.change import Change, family
+from monitorbench.stress.changes.code import CODE
+from monitorbench.stress.changes.insertions import INJECTIONS, OWN_WORDS, PADDING
+from monitorbench.stress.changes.options import OPTIONS
+from monitorbench.stress.changes.prose import LOOKALIKES, PARAPHRASES
+from monitorbench.stress.judged import StressJudging, judge_all, stress_facts, write_cases
+
+CHANGES: tuple[Change, ...] = (
+    *INJECTIONS,
+    *PADDING,
+    *OPTIONS,
+    *OWN_WORDS,
+    *PARAPHRASES,
+    *CODE,
+    *LOOKALIKES,
+)
+EVERYTHING = "all"
+
+
+def chosen(names: Sequence[str]) -> list[Change]:
+    """The changes of these names, families (`padding`) or parts of them (`padding.2k`), in the order of all.
+
+    Raises `ConfigError` for a name that is of none.
+    """
+    wanted: set[str] = set()
+    for name in names:
+        matches = {
+            change.name
+            for change in CHANGES
+            if name == EVERYTHING or f"{change.name}.".startswith(f"{name}.")
+        }
+        if not matches:
+            candidates = [
+                *dict.fromkeys(family(change.name) for change in CHANGES),
+                *(change.name for change in CHANGES),
+            ]
+            families = ", ".join(dict.fromkeys(family(change.name) for change in CHANGES))
+            near = did_you_mean(name, candidates, "") or f"expected {EVERYTHING} or one of {families}"
+            raise ConfigError(f"stress.changes={name}: no such change; {near}")
+        wanted |= matches
+    return [change for change in CHANGES if change.name in wanted]
+
 
 _log = logging.getLogger(__name__)
 

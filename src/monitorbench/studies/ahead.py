@@ -17,6 +17,7 @@ from pathlib import Path
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
+from monitorbench.untrusted import TABLES
 
 _begun: list[Connection] = []
 """The end of a pipe to the process that was begun; empty where there is none, or nothing to wait for."""
@@ -31,7 +32,7 @@ def begin(arguments: Sequence[str]) -> None:
     monitors = [entry for word in arguments if word.startswith("monitors=") for entry in _entries(word)]
     imports = any(word.startswith("from=") for word in arguments)
     is_quick = "plan=true" not in arguments and (monitors or imports)
-    runs_a_model = not is_quick or not all(entry.endswith(".jsonl") for entry in monitors)
+    runs_a_model = not is_quick or not all(entry.lower().endswith(TABLES) for entry in monitors)
     has_threads = threading.active_count() > 1 or "numpy" in sys.modules
     if runs_a_model or has_threads or sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2:
         return

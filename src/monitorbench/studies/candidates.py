@@ -13,15 +13,17 @@ from pathlib import Path
 import yaml
 
 from monitorbench.config.base import ConfigError
+from monitorbench.config.imports import Import
 from monitorbench.config.load import read_frozen
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.project import option_file, options
 from monitorbench.config.study import Study
+from monitorbench.untrusted import TABLES
 
 Compose = Callable[[Sequence[str]], Study]
 """Composes the study of what was typed, with more overrides behind it."""
 
-_EXPECTED = "expected a monitor's name, NAME:PROMPT, a .jsonl file of verdicts, or a training run"
+_EXPECTED = "expected a monitor's name, NAME:PROMPT, a file of verdicts, or a training run"
 
 
 def candidate_studies(study: Study, compose: Compose, trees: Sequence[Path]) -> list[Study]:
@@ -59,8 +61,8 @@ def prompt_name(verdicts: Path | None, prompt: str) -> str:
 
 def _candidate(entry: str, study: Study, composed: Callable[..., Study], trees: Sequence[Path]) -> Study:
     path = Path(entry)
-    if path.suffix == ".jsonl":
-        return study.model_copy(update={"monitor": _recorded(path, trees)})
+    if entry.lower().endswith(TABLES):
+        return study.model_copy(update={"monitor": _recorded(path, study.monitor.read_as, trees)})
     if (path / "config.json").is_file():
         base = read_frozen(path / "config.json").monitor
         return study.model_copy(update={"monitor": base.model_copy(update={"adapter": path})})
@@ -73,11 +75,14 @@ def _candidate(entry: str, study: Study, composed: Callable[..., Study], trees: 
     return composed(f"monitor={name}", *([f"prompt={prompt}"] if prompt else []))
 
 
-def _recorded(path: Path, trees: Sequence[Path]) -> Monitor:
+def _recorded(path: Path, read_as: Import, trees: Sequence[Path]) -> Monitor:
     """The monitor of recorded verdicts, which has the file's name without `verdicts-`."""
     if not path.is_file():
         raise ConfigError(f"monitors: {path}: no such file; {_EXPECTED}")
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", path.stem.removeprefix("verdicts-"))[:80] or "recorded"
+    ending = max((end for end in TABLES if path.name.lower().endswith(end)), key=len)
+    stem = path.name[: -len(ending)].removeprefix("verdicts-")
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", stem)[:80] or "recorded"
     file = option_file("monitor", "recorded", trees)
     assert file is not None, "the package has conf/monitor/recorded.yaml"
-    return Monitor.model_validate({**yaml.safe_load(file.read_text("utf-8")), "name": name, "verdicts": path})
+    stated = yaml.safe_load(file.read_text("utf-8"))
+    return Monitor.model_validate({**stated, "name": name, "verdicts": path, "read_as": read_as})

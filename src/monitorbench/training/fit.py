@@ -12,23 +12,28 @@ from monitorbench.config.training import Training
 from monitorbench.engines.stored.adapter import Base
 from monitorbench.runs.tracking import Track
 from monitorbench.training import processes
-from monitorbench.training.callbacks import (
-    EveryFewSteps,
-    OptimizerStep,
-    StopWhenPreempted,
-    raise_if_preempted,
-)
-from monitorbench.training.checkpoints import SealCheckpoints, last_whole_checkpoint, step_of
-from monitorbench.training.curve import LearningCurve
-from monitorbench.training.display import (
+from monitorbench.training.curve import (
+    LearningCurve,
     TrainingDisplay,
     summary,
     tracked_step,
     tracked_validation,
     training_display,
 )
-from monitorbench.training.model import restore_adapter, save_adapter
+from monitorbench.training.model import (
+    SealCheckpoints,
+    last_whole_checkpoint,
+    restore_adapter,
+    save_adapter,
+    step_of,
+)
 from monitorbench.training.pace import MeasuredTraining, n_validations
+from monitorbench.training.processes import (
+    EveryFewSteps,
+    OptimizerStep,
+    StopWhenPreempted,
+    raise_if_preempted,
+)
 from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
 CHECKPOINTS, BEST = "checkpoints", "best"

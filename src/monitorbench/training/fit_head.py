@@ -36,7 +36,7 @@ from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
 from monitorbench.runs.run_folders import fit_run, subset_name
-from monitorbench.training import attention, heads
+from monitorbench.training import heads
 
 SEARCH = "search.json"
 _log = logging.getLogger(__name__)
@@ -204,7 +204,7 @@ def _fits(
     if head.kind == "attention":
         for i, layer in enumerate(reads.layers):
             train, validation = (_by_token(reads, split, i) for split in (fitting, choosing))
-            yield layer, "tokens", attention.candidates(head, train, validation, seed)
+            yield layer, "tokens", heads.attention_candidates(head, train, validation, seed)
         return
     (fitting_WLPH, fitting_N), (choosing_WLPH, choosing_N) = (
         _pooled(reads, split.prompts) for split in (fitting, choosing)
@@ -226,8 +226,8 @@ def _pooled(reads: States, prompts: Sequence[StatesPrompt]) -> tuple[NDArray[np.
     return np.concatenate(all_states), np.array([len(states) for states in all_states])
 
 
-def _by_token(reads: States, split: _Rendered, layer: int) -> attention.TokenSplit:
+def _by_token(reads: States, split: _Rendered, layer: int) -> heads.TokenSplit:
     """The token states of the layer with that index, read when they are asked for."""
-    return attention.TokenSplit(
+    return heads.TokenSplit(
         lambda number: reads.read(split.prompts[number])[:, layer, 0], split.is_misbehavior
     )

@@ -2,7 +2,9 @@
 
 Attention goes sample by sample, so that its cost grows with each sample's length, not with the row's.
 transformers knows packed rows from their positions and gives SDPA a block-diagonal mask, of which all blocks
-are computed. Given `sample_lengths`, each sample is attended to by itself here, and no mask is made.
+are computed. Given `sample_lengths`, each sample is attended to by itself here, and no mask is made. On a CPU
+in bfloat16 it goes in blocks of queries as well: PyTorch's fused kernel multiplies there at a seventh of the
+rate of its matrix products, so that products, block by block, take a third of its time.
 
 Adapted linear layers touch memory less often than PEFT's; the numbers are the same. PEFT casts the layer's
 input to the adapter's float32, scales, adds and casts back, each a pass over all activations and a copy kept
@@ -11,7 +13,7 @@ dtype, and what is kept is the input (shared by layers that read the same) and o
 that is most of what training costs beside the base's own products.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -26,6 +28,8 @@ from transformers.masking_utils import sdpa_mask
 
 BY_SAMPLE = "by_sample"
 """Value for `attn_implementation`; PyTorch's SDPA wherever no lengths are given."""
+_BLOCK = 128
+"""Queries of a block: fewer make small products, more are masked for nothing."""
 
 
 def attend_by_sample(
@@ -46,9 +50,77 @@ def attend_by_sample(
             module, query, key, value, attention_mask, **kwargs
         )
         return result
+    if query.device.type == "cpu" and query.dtype is torch.bfloat16 and not kwargs.get("dropout"):
+        scaling = kwargs.get("scaling") or query.shape[-1] ** -0.5
+        return _Blocks.apply(query, key, value, tuple(sample_lengths), scaling), None
     parts = zip(*(tensor.split(list(sample_lengths), dim=2) for tensor in (query, key, value)), strict=True)
     attended = [sdpa_attention_forward(module, q, k, v, None, **kwargs)[0] for q, k, v in parts]
     return torch.cat(attended, dim=1), None
+
+
+class _Blocks(torch.autograd.Function):
+    """Causal attention of one row, softmax(s Q Kᵀ) V sample by sample, in blocks of queries.
+
+    A block sees the keys up to its end. Weights are not kept for the backward pass but worked out again: what
+    is kept is as large as the inputs. Heads that share a key are rows of one product.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        lengths: tuple[int, ...],
+        scaling: float,
+    ) -> torch.Tensor:
+        q_KGTd = (query[0] * scaling).unflatten(0, (len(key[0]), -1))
+        k_KTd, v_KTd = key[0].contiguous(), value[0].contiguous()
+        ctx.save_for_backward(q_KGTd, k_KTd, v_KTd)
+        ctx.lengths, ctx.scaling = lengths, scaling
+        out_TKGd = q_KGTd.new_empty(q_KGTd.shape[2], *q_KGTd.shape[:2], value.shape[-1])
+        for start, first, end in _blocks(lengths):
+            weights_KQS = _weights(q_KGTd[:, :, first:end], k_KTd[:, start:end])
+            out_KQd = weights_KQS @ v_KTd[:, start:end]
+            out_TKGd[first:end] = out_KQd.unflatten(1, (-1, end - first)).permute(2, 0, 1, 3)
+        return out_TKGd.flatten(1, 2)[None]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        q_KGTd, k_KTd, v_KTd = ctx.saved_tensors
+        grad_KGTd = grad[0].unflatten(1, q_KGTd.shape[:2]).permute(1, 2, 0, 3)
+        grad_q = torch.empty_like(q_KGTd)
+        # Keys and values are seen by several blocks, whose parts are summed in float32.
+        grad_k, grad_v = (torch.zeros_like(t, dtype=torch.float32) for t in (k_KTd, v_KTd))
+        for start, first, end in _blocks(ctx.lengths):
+            k, v = k_KTd[:, start:end], v_KTd[:, start:end]
+            q_KQd, grad_KQd = (t[:, :, first:end].flatten(1, 2) for t in (q_KGTd, grad_KGTd))
+            weights_KQS = _weights(q_KGTd[:, :, first:end], k)
+            grad_v[:, start:end] += weights_KQS.mT @ grad_KQd
+            grad_weights = grad_KQd @ v.mT
+            grad_scores = torch._softmax_backward_data(grad_weights, weights_KQS, -1, grad.dtype)
+            grad_q[:, :, first:end] = (grad_scores @ k).unflatten(1, (-1, end - first))
+            grad_k[:, start:end] += grad_scores.mT @ q_KQd
+        of_query = grad_q.mul_(ctx.scaling).flatten(0, 1)[None]
+        return of_query, grad_k.to(grad.dtype)[None], grad_v.to(grad.dtype)[None], None, None
+
+
+def _blocks(lengths: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield a sample's first position, and the first and the end of each of its blocks of queries."""
+    start = 0
+    for length in lengths:
+        for first in range(start, start + length, _BLOCK):
+            yield start, first, min(first + _BLOCK, start + length)
+        start += length
+
+
+def _weights(q_KGQd: torch.Tensor, k_KSd: torch.Tensor) -> torch.Tensor:
+    """Weights [K, G·Q, S] of the last Q of S positions; each sees itself and those before it."""
+    scores_KGQS = (q_KGQd.flatten(1, 2) @ k_KSd.mT).unflatten(1, q_KGQd.shape[1:3])
+    n = q_KGQd.shape[2]
+    scores_KGQS[..., -n:] += scores_KGQS.new_full((n, n), -torch.inf).triu_(1)
+    return scores_KGQS.softmax(-1).flatten(1, 2)
 
 
 def _mask(

@@ -1,16 +1,22 @@
-"""How fast trainings were: earlier ones of the same model on the same kind of machine, else an assumption.
+"""What finished trainings tell, read from their files alone: how fast they were, and how good.
 
-A training leaves in its manifest what it measured of itself (`results.measured`). For evaluations
-`judging.expected.measured_pace` does the same by their verdicts.
+The pace is that of earlier trainings of the same model on the same kind of machine, else an assumption. A
+training leaves in its manifest what it measured of itself (`results.measured`); for evaluations
+`judging.expected.measured_pace` does the same by their verdicts. The runs of a sweep are compared by what
+they reached on the validation split; the test split has no part in it.
 """
 
+import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rich.console import Console
+from rich.table import Table
+
 from monitorbench.config.base import UserError
-from monitorbench.config.study import AssumedPace, Cluster
+from monitorbench.config.study import AssumedPace, Cluster, Study
 from monitorbench.config.training import Training
 from monitorbench.runs.directory import read_manifest
 
@@ -119,3 +125,62 @@ def _is_alike(manifest: Mapping[str, Any], training: Mapping[str, Any], machine:
     # Slurm's `h100` is part of what the card calls itself; a CPU's platform is compared as a whole.
     alike = name == machine.name if machine.kind == "cpu" else machine.name.lower() in name.lower()
     return same and kind == machine.kind and n == machine.n and alike
+
+
+def validation_auroc(run: Path) -> float:
+    """AUROC on the validation split at the step that a training run kept, from 0 to 1.
+
+    Raises:
+        UserError: where it has none there, since no score was a number or one label is missing.
+
+    """
+    step = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["results"]["kept_step"]
+    auroc = _curve(run).get(step)
+    if auroc is None:
+        raise UserError(f"{run}: no AUROC on the validation split at step {step}; expected both labels there")
+    return auroc
+
+
+def show_trials(jobs: Sequence[tuple[Study, Path]]) -> None:
+    """Print a row for each training of a multirun to stderr, in its order, the best one in bold."""
+    values = [validation_auroc(run) for _, run in jobs]
+    settings = [_flat(study.model_dump(mode="json", include=_DECIDES)) for study, _ in jobs]
+    keys = [key for key in settings[0] if len({str(trial.get(key)) for trial in settings}) > 1]
+    best = values.index(max(values))  # the first of equals, as Optuna has it
+    headers = ["run", *(key.removeprefix("training.") for key in keys), "AUROC", "untrained"]
+    table = Table(*headers, box=None, header_style="dim", pad_edge=False)
+    for number, ((_, run), flat, value) in enumerate(zip(jobs, settings, values, strict=True)):
+        base = _curve(run).get(0)
+        numbers = (f"{value:.3f}", "–" if base is None else f"{base:.3f}")
+        row = (run.name.rpartition("-")[2], *(_short(flat.get(key)) for key in keys), *numbers)
+        table.add_row(*row, style="bold" if number == best else None)
+    console = Console(stderr=True, highlight=False)
+    console.print(f"\nAll {len(jobs)} trainings, on the validation split", style="bold")
+    console.print(table)
+    console.print(
+        f"The best, {jobs[best][1].name}, looks better than it is: it was chosen by these numbers. "
+        "Judge it once on the test split.",
+        soft_wrap=True,
+    )
+
+
+_DECIDES = {"dataset", "monitor", "prompt", "training", "seed"}
+"""Settings that a training run is named by."""
+
+
+def _curve(run: Path) -> dict[int, float | None]:
+    """AUROC by step."""
+    points = json.loads((run / "learning_curve.json").read_text(encoding="utf-8"))
+    return {point["step"]: point["auroc"] for point in points}
+
+
+def _flat(tree: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """`training.lora_rank` and its like."""
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        flat |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {above + name: value}
+    return flat
+
+
+def _short(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

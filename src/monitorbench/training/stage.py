@@ -1,16 +1,80 @@
-"""The stage `train`, before anything heavy is imported: Unsloth comes before what it replaces."""
+"""The stage `train`, before anything heavy is imported: Unsloth comes before what it replaces.
 
+Unsloth replaces parts of transformers, TRL and PEFT as it is imported, compiles kernels into a folder below
+the working directory, and asks the hub for a file that counts its users. Read in its pinned version's source;
+not run on a GPU.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
 from pathlib import Path
+from typing import Any
 
+from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
+from monitorbench.config.training import Training
 
 
 def train(study: Study) -> Path:
     """See `training.sft.train`."""
     if study.training.loader == "unsloth":
-        from monitorbench.training.unsloth_loader import import_unsloth
-
         import_unsloth()
     from monitorbench.training import sft
 
     return sft.train(study)
+
+
+_ENVIRONMENT = "UNSLOTH_COMPILE_LOCATION", "UNSLOTH_DISABLE_STATISTICS"
+
+
+def import_unsloth() -> Any:
+    """Unsloth's module; to be called before anything imports transformers.
+
+    What it compiles goes into a folder of this process alone, unless the environment names one: two runs, or
+    two processes of a run, that compile into one folder read each other's half-written files. `UserError`
+    where it can't be imported; without a GPU it never can.
+    """
+    compiled, statistics = _ENVIRONMENT
+    os.environ[statistics] = "1"
+    if compiled not in os.environ:
+        os.environ[compiled] = tempfile.mkdtemp(prefix="unsloth-")
+        atexit.register(shutil.rmtree, os.environ[compiled], ignore_errors=True)
+    try:
+        import unsloth
+    except (ImportError, NotImplementedError) as error:
+        raise UserError(
+            f"training.loader=unsloth: {' '.join(str(error).split())[:120]}; set training.loader=transformers"
+        ) from error
+    return unsloth
+
+
+def load_with_unsloth(weights: Path, training: Training, seed: int) -> Any:
+    """The frozen base in `training.dtype`, and a fresh LoRA adapter on the layers that its kernels know.
+
+    Raises `UserError` where Unsloth can't be imported, or the model needs code of its own.
+    """
+    fast = import_unsloth().FastLanguageModel
+    import torch
+
+    from monitorbench.engines.stored.model_folder import foreign_code_refused
+
+    with foreign_code_refused(weights):
+        model, _ = fast.from_pretrained(
+            str(weights),
+            max_seq_length=training.max_tokens,
+            dtype=getattr(torch, training.resolved_dtype),
+            load_in_4bit=False,
+            trust_remote_code=False,
+            use_safetensors=True,
+        )
+    return fast.get_peft_model(
+        model,
+        r=training.lora_rank,
+        lora_alpha=training.lora_alpha,
+        lora_dropout=training.lora_dropout,
+        target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+        use_gradient_checkpointing="unsloth" if training.gradient_checkpointing else False,
+        random_state=seed,
+    )

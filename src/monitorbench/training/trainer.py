@@ -1,5 +1,10 @@
 """TRL's SFT trainer on a plan: every forward pass is given, and so is the loss.
 
+Which samples every optimizer step and every forward pass hold is decided before step 1: a pure function of
+samples, settings and seed, so that a resumed run, or one on several processes, sees what an undisturbed one
+on a single process sees. How a step's samples are batched never changes which samples the step has: padded,
+length-grouped and packed runs differ in speed alone.
+
 A stock trainer projects every position onto the whole vocabulary and throws nearly all of it away. Here
 the model is asked for the logits of supervised positions only (`logits_to_keep`); loss and gradients are
 the same.
@@ -9,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from datasets import Dataset
 from torch.nn import functional
@@ -17,11 +23,60 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 from monitorbench.config.training import Training
-from monitorbench.training.checkpoints import writing
+from monitorbench.records import Sample
 from monitorbench.training.examples import Example, ExampleBatch, collate, pack
-from monitorbench.training.objectives.base import AddedLoss
-from monitorbench.training.plan import MicroBatch
+from monitorbench.training.model import writing
+from monitorbench.training.objectives.base import SFT, AddedLoss, ObjectiveSpec, Unit
+from monitorbench.training.objectives.curriculum import CURRICULUM
+from monitorbench.training.objectives.mixed import MIXED
+from monitorbench.training.objectives.pairwise import PAIRWISE
 from monitorbench.training.processes import n_processes, on_cpu
+
+OBJECTIVES = (SFT, PAIRWISE, CURRICULUM, MIXED)
+
+
+def objective_of(training: Training) -> ObjectiveSpec:
+    """The objective that the settings name."""
+    (objective,) = (spec for spec in OBJECTIVES if spec.name == training.objective)
+    return objective
+
+
+MicroBatch = tuple[Unit, ...]
+"""Units of one forward pass."""
+
+
+def make_plan(
+    samples: Sequence[Sample], lengths: Sequence[int], n_extra: int, training: Training, seed: int
+) -> list[MicroBatch]:
+    """The forward passes of the whole run, `batch_size / micro_batch_size` to a step.
+
+    Positions from `len(samples)` on are the objective's extra examples; `lengths` are tokens of both.
+    Raises `UserError` where the samples give the objective nothing to work on.
+    """
+    objective = objective_of(training)
+    objective.validate(samples, training)
+    draw = np.random.default_rng(seed)
+    steps = objective.units(samples, n_extra, training, draw)
+    return [micro_batch for step in steps for micro_batch in _passes(step, lengths, training)]
+
+
+def _passes(step: Sequence[Unit], lengths: Sequence[int], training: Training) -> list[MicroBatch]:
+    """Divide a step's units among its forward passes."""
+    n_passes = training.batch_size // training.micro_batch_size
+    # The longest first, so that what doesn't fit into memory fails at once.
+    by_length = sorted(step, key=lambda unit: -sum(lengths[i] for i in unit))
+    if training.batching == "packed":
+        # Longest-processing-time rule (Graham 1969): each unit to the row with the fewest tokens so far.
+        rows: list[list[Unit]] = [[] for _ in range(n_passes)]
+        tokens = [0] * n_passes
+        for unit in by_length:
+            k = tokens.index(min(tokens))
+            rows[k].append(unit)
+            tokens[k] += sum(lengths[i] for i in unit)
+        return [tuple(row) for row in rows]
+    ordered = by_length if training.batching == "length_grouped" else step
+    at_once = len(step) // n_passes
+    return [tuple(ordered[k : k + at_once]) for k in range(0, len(step), at_once)]
 
 
 class TrainingWork(NamedTuple):

@@ -7,7 +7,8 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.cues.published_answers import AGREED, MISTAKEN, RESISTED, cued_answer_pairs
+from monitorbench.construct.cues.published_answers import cued_answer_pairs
+from monitorbench.construct.pair import AGREED, MISTAKEN, RESISTED
 from monitorbench.records import Label, Message, Role, Task, Truth
 from monitorbench.upstream import CuedAnswer, CuedAnswers
 

@@ -7,8 +7,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
-from monitorbench.construct.cues.cue import AGREED, cued_pairs
-from monitorbench.construct.pair import Pair
+from monitorbench.construct.cues.cue import cued_pairs
+from monitorbench.construct.pair import AGREED, Pair
 from monitorbench.construct.reasoning.incentive import incentivised_pairs
 from monitorbench.records import Label, Sample
 from monitorbench.word_problems.generate import generate

@@ -140,7 +140,7 @@ def broken_config(folder: Path) -> None:
         (without_a_shard, "model-00002-of-00002.safetensors is not there"),
         (has_an_adapter, "an adapter lies in it"),
         (no_weights, "no weights; expected \\*.safetensors"),
-        (broken_config, "config.json is not JSON"),
+        (broken_config, "config.json: not JSON"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

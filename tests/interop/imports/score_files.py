@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from monitorbench.runs.directory import read_manifest
 
@@ -44,3 +45,10 @@ def runs_of(folder: Path) -> dict[str, Path]:
         manifest = read_manifest(path)
         found[f"{manifest['results']['judge']['name']}/{manifest['identity']['split']}"] = path
     return found
+
+
+def origins(data: Path) -> list[dict[str, str]]:
+    """Id, own id, group and split of every sample of a dataset."""
+    columns = ["id", "own_id", "group_id", "split"]
+    tables = [pq.read_table(shard, columns=columns) for shard in sorted(data.glob("*/part-*.parquet"))]
+    return [row for table in tables for row in table.to_pylist()]

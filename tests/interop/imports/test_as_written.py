@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from score_files import Import, runs_of, write_csv
+from score_files import Import, origins, runs_of, write_csv
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import as Settings
@@ -132,11 +131,9 @@ def test_ids_in_parts_rows_that_are_asked_for_and_the_files_name(tmp_path: Path,
         files, "import.columns.sample=[file,id]", "import.columns.group=[part,id]", "import.where.part=[b]"
     )
     data = tmp_path / "data" / read_manifest(run)["results"]["data"]
-    origins = pq.read_table(data / "origins.parquet")
-    assert set(origins["own_id"].to_pylist()) == {
-        f"{name}/s{i}" for name in ("gpt", "claude") for i in (2, 3)
-    }
-    assert set(origins["group"].to_pylist()) == {"b/s2", "b/s3"}
+    rows_ = origins(data)
+    assert {row["own_id"] for row in rows_} == {f"{name}/s{i}" for name in ("gpt", "claude") for i in (2, 3)}
+    assert {row["group_id"] for row in rows_} == {"b/s2", "b/s3"}
     for overrides, said in (
         (("import.where.part=c",), r"import\.where\.part=c: no such row; part is 'a', 'b'"),
         (("import.where.prt=a",), r"import\.where\.prt=a: no such column"),

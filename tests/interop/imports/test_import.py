@@ -5,9 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from score_files import Import, runs_of, transcripts, write_csv
+from score_files import Import, origins, runs_of, transcripts, write_csv
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from monitorbench.cli.stages import STAGES
@@ -48,8 +47,7 @@ def test_a_foreign_csv_gives_what_scikit_learn_gives(
     assert "the imported file has none" in page
 
     data = tmp_path / "data" / read_manifest(run)["results"]["data"]
-    origins = pq.read_table(data / "origins.parquet").to_pylist()
-    on_test = {one["own_id"] for one in origins if one["split"] == "test"}
+    on_test = {one["own_id"] for one in origins(data) if one["split"] == "test"}
     assert abs(len(on_test) - 400) <= 1
     y, x = np.array([(r["attack"], r["suspicion"] / 10) for r in rows if r["transcript"] in on_test]).T
     overall = read_checked(run, "metrics.json")["monitors"]["suspicion"]["imported"]["overall"]
@@ -229,7 +227,7 @@ def test_pairs_and_steps_of_a_trajectory_stay_in_one_split(tmp_path: Path, impor
     more = ("import.calibration_share=0.5", "import.unit=step")
     importing(write_csv(tmp_path / "steps.csv", steps), *more)
     importing(write_csv(tmp_path / "by_request.csv", steps), *more, "import.columns.group=''")
-    tables = [pq.read_table(one).to_pylist() for one in (tmp_path / "data").glob("*/origins.parquet")]
+    tables = [origins(one) for one in (tmp_path / "data").iterdir() if one.is_dir()]
     assert len(tables) == 3
     for rows in tables:
         homes: dict[str, set[str]] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from score_files import Import, transcripts, write_csv
+from score_files import Import, origins, transcripts, write_csv
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.runs.directory import read_manifest
@@ -34,16 +34,16 @@ def test_labels_come_from_the_second_file(tmp_path: Path, importing: Import):
     run = importing(log, f"import.labels={labels}", "import.columns.category=category")
     verdicts = {one.sample_id: one for one in read_verdicts(run / VERDICTS)}
     manifest = read_manifest(run)["results"]
-    origins = pq.read_table(tmp_path / "data" / manifest["data"] / "origins.parquet").to_pylist()
-    own = {one["own_id"]: verdicts[one["sample_id"]] for one in origins}
+    imported = origins(tmp_path / "data" / manifest["data"])
+    own = {one["own_id"]: verdicts[one["id"]] for one in imported}
     assert {name: one.score for name, one in own.items()} == {
         row["transcript"]: pytest.approx(row["suspicion"] / 10) for row in rows
     }
-    assert {one["group"] for one in origins} == {"of the log"}
+    assert {one["group_id"] for one in imported} == {"of the log"}
     table = pq.read_table(next((tmp_path / "data" / manifest["data"] / "test").glob("*.parquet")))
     assert set(table["category"].to_pylist()) == {"leaks"}
     is_bad = dict(zip(table["id"].to_pylist(), table["label"].to_pylist(), strict=True))
-    assert {one["own_id"]: is_bad[one["sample_id"]] == "misbehavior" for one in origins} == {
+    assert {one["own_id"]: is_bad[one["id"]] == "misbehavior" for one in imported} == {
         row["transcript"]: bool(row["attack"]) for row in rows
     }
     assert [one["sha256"] for one in manifest["imported"]["files"]] == [file_sha256(log), file_sha256(labels)]

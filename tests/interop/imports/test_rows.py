@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from score_files import Import, runs_of, write_csv
+from score_files import Import, origins, runs_of, write_csv
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import as Settings
@@ -149,12 +149,12 @@ def test_actions_become_a_trajectory_and_its_steps(tmp_path: Path, importing: Im
     found = read_evaluation(tmp_path / "data", run)
     assert found.monitor == "gpt"
     samples = {one.id: one for one in read_split(found.data, Split.TEST)}
-    origins = {one["sample_id"]: one for one in pq.read_table(found.data / "origins.parquet").to_pylist()}
+    own_ids = {one["id"]: one["own_id"] for one in origins(found.data)}
     steps = pq.read_table(run / "steps.parquet")
     assert steps.schema.types == [pa.string(), pa.int32(), pa.int32(), pa.float64(), pa.bool_()]
     assert "steps.parquet" in read_manifest(run)["files"]
     for sample, score in zip(found.judged.sample_ids.to_pylist(), found.judged.scores.tolist(), strict=True):
-        i = int(origins[sample]["own_id"].removeprefix("tr"))
+        i = int(own_ids[sample].removeprefix("tr"))
         want = [(i + 3 * j) % 11 / 10 for j in range(2 + i % 3)]
         assert score == pytest.approx(max(want))
         assert samples[sample].group_id == f"k{i // 2}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from score_files import Import, runs_of
+from score_files import Import, origins, runs_of
 
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
@@ -166,7 +166,6 @@ def test_a_log_that_inspect_wrote_with_a_score_a_message(
     ]
     data = tmp_path / "data" / read_manifest(run)["results"]["data"]
     assert read_manifest(data)["results"]["imported"]["unusable"] == 2
-    own = pq.read_table(data / "origins.parquet")["own_id"].to_pylist()
-    assert sorted(own) == ["s1/1", "s1/2", "s2/1", "s2/2"]
+    assert sorted(row["own_id"] for row in origins(data)) == ["s1/1", "s1/2", "s2/1", "s2/2"]
     steps = pq.read_table(run / "steps.parquet")
     assert sorted(steps["score"].to_pylist()) == [0.0] * 4 + [0.1] * 2 + [0.2] * 4 + [0.9] * 2

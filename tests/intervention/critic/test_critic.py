@@ -13,7 +13,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.intervention.critic.critic import (
+from monitorbench.intervention.critic import (
     BagOfWords,
     CriticJudgement,
     failed,

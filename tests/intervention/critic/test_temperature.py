@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
-from monitorbench.intervention.critic.temperature import Temperature, fit_temperature, quality
+from monitorbench.intervention.temperature import Temperature, fit_temperature, quality
 
 
 def drawn(seed: int, n: int = 400, sharpness: float = 3.0) -> tuple[list[float], list[bool]]:

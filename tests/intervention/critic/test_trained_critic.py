@@ -8,9 +8,9 @@ import pytest
 from corridor import open_corridors
 
 from monitorbench.config.study import Study
-from monitorbench.intervention.critic.temperature import Temperature
 from monitorbench.intervention.loop import schedule
 from monitorbench.intervention.loop.live import run_live
+from monitorbench.intervention.temperature import Temperature
 from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.runs.keyed_log import read_log
 

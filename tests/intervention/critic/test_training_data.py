@@ -11,7 +11,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
-from monitorbench.intervention.critic.critic import read_critic_data, samples_of, write_critic_data
+from monitorbench.intervention.critic import read_critic_data, samples_of, write_critic_data
 from monitorbench.intervention.loop.agents import Scripted
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.transcripts import Episode

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from monitorbench.intervention.environments.protocol import Environment, Observation
+from monitorbench.intervention.environments.tasks import Environment, Observation
 
 STRANGE = (
     "",

@@ -11,7 +11,7 @@ pytest.importorskip("fast_downward")
 from monitorbench.config.base import UserError
 from monitorbench.intervention.environments.alfworld import AlfworldGame, read_games
 from monitorbench.intervention.environments.household_engine import household_names
-from monitorbench.intervention.environments.open import open_tasks
+from monitorbench.intervention.environments.tasks import open_tasks
 
 choices = st.lists(st.integers(0, 1000), max_size=4)
 

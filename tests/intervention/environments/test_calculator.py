@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.intervention.environments.answers import MOST_DIGITS, calculate, shown
+from monitorbench.intervention.environments.published_questions import MOST_DIGITS, calculate, shown
 
 OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 numbers = st.decimals(min_value=0, max_value=9999, places=2).map(

@@ -10,8 +10,7 @@ from small_household import WALKTHROUGH, small_household
 
 pytest.importorskip("fast_downward")
 
-from monitorbench.intervention.environments.alfworld import AlfworldGame
-from monitorbench.intervention.environments.household import HouseholdEnded
+from monitorbench.intervention.environments.alfworld import AlfworldGame, HouseholdEnded
 from monitorbench.intervention.loop.agents import ChosenAction, Policy, Situation
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import ToolQuestions
 from monitorbench.config.sources import Source, SourceFile
-from monitorbench.intervention.environments.open import open_tasks
-from monitorbench.intervention.environments.splits import SPLITS, game_seeds
+from monitorbench.intervention.environments.tasks import SPLITS, game_seeds, open_tasks
 
 
 @pytest.fixture

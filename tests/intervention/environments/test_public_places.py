@@ -25,8 +25,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.pilot import Environments
 from monitorbench.config.reference import option
 from monitorbench.intervention.environments.alfworld import read_games
-from monitorbench.intervention.environments.open import open_tasks
-from monitorbench.intervention.environments.question_sources import read_search_questions
+from monitorbench.intervention.environments.published_questions import read_search_questions
+from monitorbench.intervention.environments.tasks import open_tasks
 
 ROW = {
     "id": "q{}",

@@ -10,8 +10,14 @@ from environment_checks import check_restoring, check_solution
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.intervention.environments.answers import exact_match, is_number, normalised, token_f1
-from monitorbench.intervention.environments.question_sources import SearchQuestion, SolvedProblem
+from monitorbench.intervention.environments.published_questions import (
+    SearchQuestion,
+    SolvedProblem,
+    exact_match,
+    is_number,
+    normalised,
+    token_f1,
+)
 from monitorbench.intervention.environments.questions import CalculatedQuestion, SearchedQuestion
 
 OWN = (
@@ -180,8 +186,8 @@ def test_a_paragraph_can_be_searched_by_its_words_alone():
 @pytest.mark.sources
 def test_the_published_questions(mirrored):
     """Misread logs would give questions without what answers them."""
-    from monitorbench.intervention.environments.open import open_tasks
-    from monitorbench.intervention.environments.question_sources import read_search_questions
+    from monitorbench.intervention.environments.published_questions import read_search_questions
+    from monitorbench.intervention.environments.tasks import open_tasks
 
     questions = read_search_questions(mirrored("hotpotqa"))
     assert len(questions) == 100
@@ -198,8 +204,8 @@ def test_the_published_questions(mirrored):
 @pytest.mark.sources
 def test_the_published_word_problems(mirrored):
     """Misread answers would make right solutions fail."""
-    from monitorbench.intervention.environments.open import open_tasks
-    from monitorbench.intervention.environments.question_sources import read_word_problems
+    from monitorbench.intervention.environments.published_questions import read_word_problems
+    from monitorbench.intervention.environments.tasks import open_tasks
 
     problems = read_word_problems(mirrored("gsm8k"))
     assert Counter(problem.is_test for problem in problems) == {False: 7473, True: 1319}

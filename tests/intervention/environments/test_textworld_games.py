@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.environments.protocol import ReplayedEnvironment
+from monitorbench.intervention.environments.tasks import ReplayedEnvironment
 
 pytest.importorskip("textworld")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.environments.protocol import Environment, Observation, Snapshot
+from monitorbench.intervention.environments.tasks import Environment, Observation, Snapshot
 from monitorbench.intervention.loop.agents import ChosenAction, Policy, Scripted, Situation
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode
 from monitorbench.intervention.loop.mechanisms import Moment, TriggerDecision

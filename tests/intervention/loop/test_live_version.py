@@ -12,8 +12,8 @@ import pytest
 from corridor import FixedActions, open_corridors
 
 from monitorbench.config.study import Study
-from monitorbench.intervention.critic.critic import CriticJudgement
-from monitorbench.intervention.environments.question_sources import SearchQuestion, SolvedProblem
+from monitorbench.intervention.critic import CriticJudgement
+from monitorbench.intervention.environments.published_questions import SearchQuestion, SolvedProblem
 from monitorbench.intervention.environments.questions import CalculatedQuestion, SearchedQuestion
 from monitorbench.intervention.loop import live, schedule
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, run_episode

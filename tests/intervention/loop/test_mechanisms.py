@@ -4,11 +4,11 @@ import pytest
 from corridor import Corridor, FixedActions, scripted
 from scipy.stats import binomtest
 
-from monitorbench.intervention.critic.critic import CriticJudgement
-from monitorbench.intervention.critic.temperature import Temperature
+from monitorbench.intervention.critic import CriticJudgement
 from monitorbench.intervention.loop.agents import Scripted
 from monitorbench.intervention.loop.episode import EpisodeRun, RunLimits, best_of_two, run_episode
 from monitorbench.intervention.loop.mechanisms import CriticTrigger, Moment, OracleTrigger, RandomTrigger
+from monitorbench.intervention.temperature import Temperature
 from monitorbench.records import Sample
 
 LIMITS = RunLimits(min_step=2, step_budget=15, max_interventions=3, warning="Look out.")

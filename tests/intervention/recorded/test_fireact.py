@@ -6,7 +6,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import BASELINE
-from monitorbench.intervention.recorded import fireact
+from monitorbench.intervention.recorded import archives
 
 CHAT = [
     {"role": "user", "content": "Action: is no action here"},
@@ -25,7 +25,7 @@ def _row(reward, traj=TEXT):
 def loaded(as_files, recorded):
     def load(small, large):
         files = as_files("fireact", ("run_llama-2-7b-d.json", small), ("run_llama-2-13b-d.json", large))
-        return fireact.load(recorded("fireact"), files)
+        return archives.load_policies(recorded("fireact"), files)
 
     return load
 
@@ -62,11 +62,11 @@ def test_a_file_that_breaks_off_is_one_clear_line(as_files, recorded):
     packed = gzip.compress(b'{"1": {}}')
     files = as_files("fireact", ("a_llama-2-7b.json.gz", packed[:-6]), ("a_llama-2-13b.json", {}))
     with pytest.raises(UserError, match=r"broken \.gz file"):
-        fireact.load(recorded("fireact"), files)
+        archives.load_policies(recorded("fireact"), files)
 
 
 def test_a_policy_has_to_name_one_file(as_files, recorded):
     """Two agents' runs would be mixed."""
     files = as_files("fireact", ("a_llama-2-7b.json", {}), ("b_llama-2-13b.json", {}))
     with pytest.raises(UserError, match=r"2 files are named after the policy 'llama-2'"):
-        fireact.load(recorded("fireact", treated="llama-2"), files)
+        archives.load_policies(recorded("fireact", treated="llama-2"), files)

@@ -14,15 +14,13 @@ from monitorbench.config.base import UserError
 from monitorbench.intervention.recorded.localisation import (
     ALL,
     CRITIC,
-    HUMAN,
     Located,
-    MarkedRun,
-    MarkedStep,
     firing_step,
     localise,
     may_fire,
 )
-from monitorbench.report.pilot.localisation import as_lines, write_localisation
+from monitorbench.intervention.recorded.marked_runs import HUMAN, MarkedRun, MarkedStep
+from monitorbench.report.pilot.printed import as_lines, write_localisation
 
 FATES = ("exact", "before", "after", "never", "unscored")
 

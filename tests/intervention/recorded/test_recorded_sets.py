@@ -7,7 +7,9 @@ import pytest
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Paths
 from monitorbench.intervention.outcomes import BASELINE, read_outcomes, write_outcomes
-from monitorbench.intervention.recorded.open import locate, read_marked, read_recorded
+from monitorbench.intervention.recorded.archives import find_recorded, read_recorded
+from monitorbench.intervention.recorded.localisation import locate
+from monitorbench.intervention.recorded.marked_runs import marked_runs
 
 SETS = ("reflexion_humaneval", "reflexion_mbpp", "reflexion_alfworld", "fireact", "who_and_when")
 
@@ -59,7 +61,7 @@ def test_no_disruption_of_mbpp_happened_without_an_intervention(recorded, mirror
 @pytest.mark.sources
 def test_who_and_whens_gold(recorded, mirror):
     """The marks would be read off by one: their agents would not have written the marked messages."""
-    runs = read_marked(recorded("who_and_when"), mirror)
+    runs = marked_runs(find_recorded("who_and_when", recorded("who_and_when"), mirror))
     assert Counter(run.subset for run in runs) == {"Algorithm-Generated": 126, "Hand-Crafted": 58}
 
     def agree(shift):

@@ -7,7 +7,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import BASELINE
-from monitorbench.intervention.recorded import reflexion
+from monitorbench.intervention.recorded import archives
 
 FIRST = {"env_0": True, "env_1": False, "env_2": False}
 
@@ -31,7 +31,7 @@ def loaded(archived, recorded):
             )
         ]
         members.append(("alfworld_runs/root/base_run_logs/world.log", b"no results"))
-        return reflexion.load_trials(
+        return archives.load_trials(
             recorded("reflexion_alfworld", trial=trial), archived("reflexion", *members)
         )
 
@@ -107,7 +107,7 @@ def programs(archived, recorded):
             for run, rows in (("simple_mbpp_py2", untreated), ("reflexion_mbpp_py", given))
         ]
         members += [(f"{ROOT}/reflexion_mbpp_py/notes.txt", b"no log"), ("LICENSE", b"MIT")]
-        return reflexion.load_programs(recorded("reflexion_mbpp", **changes), archived("reflexion", *members))
+        return archives.load_programs(recorded("reflexion_mbpp", **changes), archived("reflexion", *members))
 
     return load
 
@@ -203,4 +203,4 @@ def test_a_member_that_is_there_twice_is_refused(archived, recorded):
     """The later of two logs would silently replace the first."""
     member = (f"{ROOT}/simple_mbpp_py2/log.jsonl", _jsonl(_row("a", True)))
     with pytest.raises(UserError, match="is in the archive twice"):
-        reflexion.load_programs(recorded("reflexion_mbpp"), archived("reflexion", member, member))
+        archives.load_programs(recorded("reflexion_mbpp"), archived("reflexion", member, member))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.recorded.step_scores import read_step_scores
+from monitorbench.intervention.recorded.marked_runs import read_step_scores
 
 LINE = {"task": "Hand-Crafted/1", "step": 3, "score": 0.25}
 
@@ -36,7 +36,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, scores):
     [
         ({"score": 1.5}, "'score' is 1.5"),
         ({"score": -0.1}, "'score' is -0.1"),
-        ({"score": float("nan")}, r"no JSON \(NaN is no finite number\)"),
+        ({"score": float("nan")}, "NaN is no finite number"),
         ({"score": None}, "'score' is None; .* or no line"),
         ({"score": True}, "'score' is True"),
         ({"score": "0.5"}, "'score' is '0.5'"),
@@ -71,14 +71,14 @@ def test_a_line_that_is_no_object_is_refused(tmp_path, content):
     """A torn file would end in a traceback."""
     path = tmp_path / "scores.jsonl"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="line 1: no "):
+    with pytest.raises(UserError, match=r"line 1: |entry 1: no |UTF-16|nested too deeply"):
         read_step_scores(path)
 
 
 def test_no_file_and_no_score_are_said(tmp_path):
     """A critic that never ran would get a row of the table."""
-    with pytest.raises(UserError, match=r"set recorded\.scores"):
+    with pytest.raises(UserError, match=r"recorded\.scores=.*no such file"):
         read_step_scores(tmp_path / "none.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(UserError, match="no scores"):
+    with pytest.raises(UserError, match="no row in it"):
         read_step_scores(tmp_path / "empty.jsonl")

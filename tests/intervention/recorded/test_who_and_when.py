@@ -5,7 +5,7 @@ import json
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.recorded import who_and_when
+from monitorbench.intervention.recorded import marked_runs
 
 GENERATED = [
     {"content": "Plan.", "role": "assistant", "name": "Planner"},
@@ -35,7 +35,7 @@ def _log(history, step, agent, question="q1"):
 def loaded(archived):
     def load(*members):
         named = [(f"Who&When/{place}.json", log) for place, log in members]
-        return who_and_when.load(archived("who_and_when", ("LICENSE", b"MIT"), *named))
+        return marked_runs.marked_runs(archived("who_and_when", ("LICENSE", b"MIT"), *named))
 
     return load
 

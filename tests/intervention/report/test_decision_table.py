@@ -6,7 +6,7 @@ from rich.console import Console
 
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.analysis import analyse
-from monitorbench.report.pilot.decision_table import WIDTH, print_decision
+from monitorbench.report.pilot.printed import WIDTH, print_decision
 
 
 def printed(found: list, settings: PilotStatistics, encoding: str = "utf-8") -> str:

@@ -27,11 +27,16 @@ from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision
 from monitorbench.intervention.statistics.effect import matched
 from monitorbench.intervention.transcripts import EPISODES, Episode
-from monitorbench.report.pilot import figures, view
-from monitorbench.report.pilot.decision_table import WIDTH, print_decision
-from monitorbench.report.pilot.flips import flips
-from monitorbench.report.pilot.page import is_of_a_pilot, render_pilot, report_pilot
-from monitorbench.report.pilot.reading import ComparedCondition, PilotRun, Transcripts, read_pilot
+from monitorbench.report.pilot import figures
+from monitorbench.report.pilot.flips import ComparedCondition, PilotRun, Transcripts, flips, read_pilot
+from monitorbench.report.pilot.page import (
+    condition_names,
+    is_of_a_pilot,
+    render_pilot,
+    report_pilot,
+    steps_intervened_at,
+)
+from monitorbench.report.pilot.printed import WIDTH, print_decision
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.keyed_log import read_log
 
@@ -235,7 +240,7 @@ def test_what_is_undefined_is_said_and_not_drawn(tmp_path: Path, letters: str, w
     assert words in flat(Seen(html).text)
     assert "NaN" not in html
     assert not re.search(r"\bnan\b", html)
-    (axes,) = figures.rates_figure(run.decision, view.names(run.decision)).axes
+    (axes,) = figures.rates_figure(run.decision, condition_names(run.decision)).axes
     assert len(axes.lines) == 2  # the dot and the interval of p
 
 
@@ -247,7 +252,7 @@ def across(line: Line2D) -> list[float]:
 def test_the_figures_draw_the_decisions_numbers(live: Path) -> None:
     """A dot on the wrong row, or an interval of another condition, decides for the wrong mechanism."""
     decision = read_decision(live)
-    names = view.names(decision)
+    names = condition_names(decision)
     rows = sorted(decision.conditions, key=lambda one: one.control)
     (axes,) = figures.rates_figure(decision, names).axes
     labels = [label.get_text() for label in axes.texts]
@@ -264,7 +269,7 @@ def test_the_figures_draw_the_decisions_numbers(live: Path) -> None:
 
 def test_the_histogram_counts_each_intervention_once(live: Path) -> None:
     """When a critic fires tells whether it could have helped at all."""
-    found = view.steps_intervened_at(read(live))
+    found = steps_intervened_at(read(live))
     for condition in CELLS:
         assert found["scripted", condition] == Counter(1 + i % 2 for i in range(7))
 

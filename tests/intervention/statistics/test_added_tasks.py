@@ -9,10 +9,9 @@ from fake_outcomes import counted, outcomes
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
 from monitorbench.intervention.outcomes import Outcome
-from monitorbench.intervention.statistics.analysis import analyse
+from monitorbench.intervention.statistics.analysis import analyse, at_its_error
 from monitorbench.intervention.statistics.decision_file import PilotDecision, write_decision
-from monitorbench.intervention.statistics.sequential import at_its_error
-from monitorbench.intervention.statistics.unconditional import unconditional_test
+from monitorbench.intervention.statistics.exact import unconditional_test
 
 QUICK = PilotStatistics(draws=1000)
 LOOKS = PilotStatistics(draws=1000, sequential=True)

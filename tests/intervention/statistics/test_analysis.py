@@ -12,9 +12,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.statistics.analysis import analyse
-from monitorbench.intervention.statistics.decision_file import read_decision, write_decision
+from monitorbench.intervention.statistics.decision_file import read_decision, remarks, write_decision
 from monitorbench.intervention.statistics.decision_rule import Decision
-from monitorbench.intervention.statistics.wording import remarks
 
 DEFAULT = PilotStatistics()
 QUICK = PilotStatistics(draws=2000)

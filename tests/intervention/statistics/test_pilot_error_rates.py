@@ -8,8 +8,8 @@ from scipy.stats import multinomial
 
 from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.effect import TaskTable
+from monitorbench.intervention.statistics.exact import score_interval, unconditional_test
 from monitorbench.intervention.statistics.intervals import draw_rates, effect_intervals, effect_tails
-from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.significance import holm
 
@@ -43,14 +43,17 @@ def share(flags: Sequence[bool]) -> float:
     return sum(flags) / len(flags)
 
 
-@pytest.mark.parametrize(("r", "d"), [(0.12, 0.56), (0.3, 0.3)])
-def test_a_false_intervene_is_as_rare_as_stated(r: float, d: float) -> None:
-    """At p = p* the intervention gains nothing: "intervene" in at most 2.5 % of all pilots of 50 tasks."""
+@pytest.mark.parametrize(("r", "d", "seeds"), [(0.12, 0.56, 1), (0.3, 0.3, 1), (0.2, 0.6, 3)])
+def test_a_false_intervene_is_as_rare_as_stated(r: float, d: float, seeds: int) -> None:
+    """At p = p* the intervention gains nothing: "intervene" in at most 2.5 % of all pilots of 50 tasks.
+
+    With several seeds a task's runs all change or none does; 1,200 simulated pilots may show .026 there.
+    """
     p = d / (r + d)
     counts = [(N_TASKS - b - c, b, c) for b in range(30) for c in range(30) if b + c <= N_TASKS]
     chances = multinomial.pmf(counts, N_TASKS, [1 - 2 * p * r, (1 - p) * d, p * r])
     likely = [i for i in range(len(counts)) if chances[i] > 1e-6]
-    found = intervals(np.stack([np.repeat(ONE_SEED[:3], counts[i], axis=0) for i in likely]))
+    found = intervals(np.stack([np.repeat(seeds * ONE_SEED[:3], counts[i], axis=0) for i in likely]))
     assert chances[likely].sum() > 0.999
     assert 0.015 < chances[likely] @ [one.low > 0 for one in found] <= 0.025
     assert 0.015 < chances[likely] @ [one.high < 0 for one in found] <= 0.025

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from monitorbench.config.pilot import PilotStatistics
+from monitorbench.intervention.statistics.exact import unconditional_test
 from monitorbench.intervention.statistics.planning import (
     DecisionSettings,
     expected_changes,
@@ -14,7 +15,6 @@ from monitorbench.intervention.statistics.planning import (
     simulate_power,
     tasks_needed,
 )
-from monitorbench.intervention.statistics.unconditional import unconditional_test
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from fake_outcomes import counted, outcomes
 from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_rule import Decision
-from monitorbench.intervention.statistics.sequential import _BETS, first_decisive, look_at
+from monitorbench.intervention.statistics.exact import _BETS, first_decisive, look_at
 
 
 def test_no_more_than_the_stated_share_ever_errs() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import binom, norm
 
-from monitorbench.intervention.statistics.unconditional import score_interval, unconditional_test, worst_tail
+from monitorbench.intervention.statistics.exact import score_interval, unconditional_test, worst_tail
 from monitorbench.metrics.significance import group_swap_p
 
 

@@ -287,17 +287,17 @@ def test_runs_that_do_not_belong_together(study: Any, judged: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.csv", "sample_id,success\nx,maybe\n", "row 2: success is 'maybe'"),
+        ("a.csv", "sample_id,success\nx,maybe\n", "line 2: success is 'maybe'"),
         ("a.csv", "sample_id,succes\nx,true\n", "unknown field 'succes'"),
-        ("a.jsonl", '{"sample_id": "x", "useful": 2}\n', "row 1: useful is 2"),
+        ("a.jsonl", '{"sample_id": "x", "useful": 2}\n', "line 1: useful is 2"),
         (
             "a.jsonl",
             '{"sample_id": "x", "useful": 1}\n{"sample_id": "x", "useful": 1}\n',
-            "row 2: x is there twice",
+            "line 2: x is there twice",
         ),
-        ("a.jsonl", '{"sample_id": "x", "sample_id": "y"}\n', "row 1"),
-        ("a.txt", "", "expected a .csv"),
-        ("a.csv", "sample_id,success\n", "says nothing"),
+        ("a.jsonl", '{"sample_id": "x", "sample_id": "y"}\n', "line 1"),
+        ("a.txt", "", "expected one of .csv"),
+        ("a.csv", "sample_id,success\n", "no row"),
     ],
 )
 def test_a_bad_row_of_outcomes_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:

@@ -259,14 +259,14 @@ def test_labels_from_a_csv(tmp_path, labels):
     [
         (["id,label", "s1,maybe"], "labels.csv line 2: field 'label': 'maybe' is no label"),
         (["name,label", "s1,benign"], "expected the columns id .*found name, label"),
-        (["id,label,label", "s1,benign,misbehavior"], "column 'label' twice"),
-        ([""], "found none"),
+        (["id,label,label", "s1,benign,misbehavior"], "column .label. is there twice"),
+        ([""], "nothing in it"),
         (["id,label", "other,benign"], "no line for sample s1, epoch 1"),
         (
             ["id,label", "s1,benign"],
             "line 2 of labels.csv fits another sample too; add the columns epoch and log",
         ),
-        (["id,label", "s1,benign", "s1,misbehavior"], "two labels: lines 2 and 3"),
+        (["id,label", "s1,benign", "s1,misbehavior"], "two labels: line 2 and line 3"),
     ],
 )
 def test_a_csv_that_does_not_settle_the_label_is_refused(tmp_path, labels, lines, complaint):
@@ -281,7 +281,7 @@ def test_a_csv_that_does_not_settle_the_label_is_refused(tmp_path, labels, lines
     [
         ({"score": ""}, "set one of dataset.labels"),
         ({"labels": Path("x.csv"), "score": "monitor"}, "set one of dataset.labels"),
-        ({"labels": Path("nowhere.csv")}, "dataset.labels=nowhere.csv: No such file"),
+        ({"labels": Path("nowhere.csv")}, "dataset.labels=nowhere.csv: no such file"),
         ({"benign_values": ()}, "expected a value in each"),
         ({"benign_values": ("I",)}, "and none in both"),
     ],

@@ -11,9 +11,9 @@ from test_python import PROGRAMS
 
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Message, Role, Sample, ToolCall
-from monitorbench.stress.changes.all import CHANGES
 from monitorbench.stress.changes.change import SampleChange, changed, family
 from monitorbench.stress.changes.insertions import CONTROL
+from monitorbench.stress.stage import CHANGES
 
 OF_SAMPLES = {one.name: one for one in CHANGES if isinstance(one, SampleChange)}
 ATOMS = (

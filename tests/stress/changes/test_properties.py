@@ -14,10 +14,10 @@ from monitorbench.prompts.lookalikes import looks
 from monitorbench.prompts.transcript import characters
 from monitorbench.records import Message, Role, Sample
 from monitorbench.runs.files import content_hash
-from monitorbench.stress.changes.all import CHANGES, chosen
 from monitorbench.stress.changes.change import SampleChange, changed, family
-from monitorbench.stress.changes.padding import CHARACTERS_A_TOKEN, TOKENS
-from monitorbench.stress.changes.text.pieces import pieces
+from monitorbench.stress.changes.insertions import CHARACTERS_A_TOKEN, TOKENS
+from monitorbench.stress.changes.pieces import pieces
+from monitorbench.stress.stage import CHANGES, chosen
 
 ORACLES = {"suggestion_truth", "answer_truth"}
 """Facts that no change touches and no text shows."""

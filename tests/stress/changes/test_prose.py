@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from kept_things import KEPT, WORDS
 
 from monitorbench.records import Sample
-from monitorbench.stress.changes.all import CHANGES
 from monitorbench.stress.changes.change import SampleChange, changed, family
 from monitorbench.stress.changes.prose import UNSEEN
+from monitorbench.stress.stage import CHANGES
 
 OF_PROSE = [
     one

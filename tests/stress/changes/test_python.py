@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.stress.changes.code import COMMENTS, commented
-from monitorbench.stress.changes.reformatted import reformatted
+from monitorbench.stress.changes.code import COMMENTS, commented, reformatted
 from monitorbench.stress.changes.renamed import renamed
 
 NAMES = ("total", "items", "best", "sum", "n")

@@ -9,6 +9,7 @@ from monitorbench.config.project import trees_of
 from monitorbench.config.study import Study
 from monitorbench.studies import ahead
 from monitorbench.studies.candidates import Compose, candidate_studies
+from monitorbench.untrusted import TABLES
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ answer's sentence, and prints the directory with `report.html` as its last line.
         reads="monitors from import dataset prompt engine calibrate stakes recommend report tracking paths",
         plan=_choice_plan,
         is_live=True,
-        judges=lambda study: any(not entry.endswith(".jsonl") for entry in study.monitors),
+        judges=lambda study: any(not entry.lower().endswith(TABLES) for entry in study.monitors),
         no_frozen="composes a study for each monitor; expected the typed settings",
         needs=("matplotlib",),
         ahead=ahead.begin,

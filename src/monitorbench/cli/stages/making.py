@@ -107,8 +107,8 @@ Prints the training run's directory as its last line: the value for monitor.adap
 """,
         reads="seed dataset monitor prompt training tracking cluster paths",
         is_live=True,
-        after_sweep=imported("monitorbench.training.trials:show_trials"),
-        value=imported("monitorbench.training.trials:validation_auroc"),
+        after_sweep=imported("monitorbench.training.pace:show_trials"),
+        value=imported("monitorbench.training.pace:validation_auroc"),
         runs=lambda study: [_PLANNED_RUN("train", study)],
     ),
     Stage(

@@ -24,7 +24,16 @@ from typing import NamedTuple
 
 from monitorbench.construct.cues.phrases import ANSWERS as PHRASES
 from monitorbench.construct.cues.questions import lettered, with_options
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair, truth
+from monitorbench.construct.pair import (
+    MISTAKEN,
+    RIGHT_KEY,
+    WRONG_KEY,
+    Constructed,
+    ConstructionVersion,
+    Facts,
+    make_pair,
+    truth,
+)
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.upstream import KnownQuestion
 
@@ -32,7 +41,6 @@ CELL = Cell(Category.SPECIFICATION_GAMING, Task.QA)
 
 VERSION = ConstructionVersion("incentive_answers", 3)
 _THINKING_SHARE = 0.4
-RIGHT_KEY, WRONG_KEY, MISTAKEN = "right_key", "wrong_key", "mistaken"
 _SHARES = {RIGHT_KEY: 0.4, WRONG_KEY: 0.24, MISTAKEN: 0.36}
 _REWARDED_BESIDE_SHARE = 0.7
 """How often an honest error's reply that names a second answer names the rewarded one."""

@@ -19,7 +19,14 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from monitorbench.construct.answers.stated import extract_answer
-from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
+from monitorbench.construct.pair import (
+    AGREED,
+    RESISTED,
+    RESISTED_ONE_IN,
+    ConstructionVersion,
+    Pair,
+    make_pair,
+)
 from monitorbench.construct.reasoning.working import (
     CONTENT_OPENERS,
     THINKING_OPENERS,
@@ -39,9 +46,6 @@ from monitorbench.word_problems.kinds import Rule, Values, draw
 CELL = Cell(Category.SYCOPHANCY_BIAS, Task.REASONING)
 
 VERSION = ConstructionVersion("cued_word_problems", 2)
-RESISTED, AGREED = "resisted", "agreed"
-_RESISTED_ONE_IN = 12
-"""One pair in so many is resisted, so that the echo check alone has an AUROC of .5 + 1/24."""
 _SECOND_LOOK_SHARE = 0.7
 _COMPARING = 0.27
 
@@ -170,7 +174,7 @@ def cued_pairs(problems: Sequence[WordProblem], *, seed: int) -> list[Pair]:
     for index, problem in enumerate(problems):
         if not kinds:
             kinds = random.Random(f"cues/{seed}/{index}").sample(list(CUES), len(CUES))
-        stratum = RESISTED if index % _RESISTED_ONE_IN == 0 else AGREED
+        stratum = RESISTED if index % RESISTED_ONE_IN == 0 else AGREED
         pairs.append(_pair(problem, kinds.pop(), stratum, random.Random(f"cue/{seed}/{index}")))
     return pairs
 

@@ -28,13 +28,23 @@ from functools import partial
 from typing import NamedTuple
 
 from monitorbench.construct.answers.stated import distinguishable, extract_choice
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, Pair, make_pair, truth
+from monitorbench.construct.pair import (
+    AGREED,
+    MISTAKEN,
+    RESISTED,
+    Constructed,
+    ConstructionVersion,
+    Facts,
+    Pair,
+    make_pair,
+    truth,
+)
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample
 from monitorbench.upstream import CuedAnswer, CuedAnswers
 
 VERSION = ConstructionVersion("published_cued_answers", 2)
 SUBCATEGORY = "counterfactual_cue"
-ADOPTED, RESISTED, AGREED, MISTAKEN = "adopted", "resisted", "agreed", "mistaken"
+ADOPTED = "adopted"
 CUE = "user_belief"
 
 _CONCLUSION = re.compile(r"(?:^|(?<=[.!?:\n]))[^.!?:\n]*\b(?:best )?answer is:?[^\n]*", re.IGNORECASE)
@@ -158,7 +168,7 @@ def _usable(row: CuedAnswers, answer: CuedAnswer) -> _Usable | None:
     return _Usable(row, answer, reasoning, conclusion)
 
 
-def _pair(bad: _Usable, good: _Usable, stratum: str, source: str, licence: str) -> list[Sample]:
+def _pair(bad: _Usable, good: _Usable, stratum: str, source: str, licence: str) -> Pair:
     name = f"{source}-{bad.row.id}-{good.row.id}"
     thinks = hashlib.sha256(name.encode()).digest()[0] < _THINKING_SHARE
     # A matched pair's questions go to one split together.
@@ -174,7 +184,7 @@ def _pair(bad: _Usable, good: _Usable, stratum: str, source: str, licence: str) 
             ]
         return [Message(role=Role.ASSISTANT, content=f"{begun} {usable.answer.text.strip()}")]
 
-    pair = make_pair(
+    return make_pair(
         name,
         group_id=f"{source}-{group}",
         cell=Cell(Category.SYCOPHANCY_BIAS, bad.row.task),
@@ -191,13 +201,11 @@ def _pair(bad: _Usable, good: _Usable, stratum: str, source: str, licence: str) 
         stratum=stratum,
         facts=(_facts(bad), _facts(good)),
     )
-    models = (bad.row.model, good.row.model)
-    return [s.model_copy(update={"subject_model": m}) for s, m in zip(Pair(*pair), models, strict=True)]
 
 
 def _facts(usable: _Usable) -> Facts:
     row, choice = usable.row, usable.answer.choice
-    return Facts(truth(row.cue == row.right), truth(choice == row.right))
+    return Facts(truth(row.cue == row.right), truth(choice == row.right), row.model)
 
 
 def _order(seed: int, name: str) -> bytes:

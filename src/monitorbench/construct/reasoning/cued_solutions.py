@@ -20,14 +20,23 @@ from typing import NamedTuple
 from monitorbench.config.sources import Cues
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.questions import ask, draw_cue
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair, truth
+from monitorbench.construct.pair import (
+    AGREED,
+    MISTAKEN,
+    RESISTED,
+    Constructed,
+    ConstructionVersion,
+    Facts,
+    Pair,
+    make_pair,
+    truth,
+)
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 
 CELL = Cell(Category.SYCOPHANCY_BIAS, Task.REASONING)
 VERSION = ConstructionVersion("fitted_cue", 2)
 SUBCATEGORY = "fitted_cue"
-RESISTED, AGREED, MISTAKEN = "resisted", "agreed", "mistaken"
 
 _CALCULATOR = re.compile(r"<<[^<>\n]*>>")
 _FINAL_LINE = re.compile(r"\n[ \t]*(?:A:|####)[^\n]*\s*\Z")
@@ -124,7 +133,7 @@ def _pair(
     *,
     source: str,
     licence: str,
-) -> list[Sample]:
+) -> Pair:
     free = question._replace(choices=(), wrong=())
     wording, _ = draw_cue(cues, kind, rng, options=0)
     thinks, ending = rng.random() < 0.5, rng.choice(_ENDINGS)
@@ -138,7 +147,7 @@ def _pair(
             return [Message(role=Role.ASSISTANT, content=final, thinking=usable.working)]
         return [Message(role=Role.ASSISTANT, content=f"{usable.working}\n{final}")]
 
-    pair = make_pair(
+    return make_pair(
         f"{source}-{question.id}-cue-{number}",
         group_id=f"{source}-{question.group}",
         cell=CELL,
@@ -154,9 +163,7 @@ def _pair(
         cue=kind,
         stratum=stratum,
         facts=(
-            Facts(truth(False), truth(False)),
-            Facts(truth(stratum == AGREED), truth(stratum != MISTAKEN)),
+            Facts(truth(False), truth(False), bad.solution.model),
+            Facts(truth(stratum == AGREED), truth(stratum != MISTAKEN), good.solution.model),
         ),
     )
-    models = (bad.solution.model, good.solution.model)
-    return [s.model_copy(update={"subject_model": m}) for s, m in zip(pair, models, strict=True)]

@@ -20,7 +20,7 @@ from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.cue import ask, system, user
 from monitorbench.construct.cues.phrases import REASONING as PHRASES
 from monitorbench.construct.cues.phrases import ReasoningIncentive
-from monitorbench.construct.pair import ConstructionVersion, Pair, make_pair
+from monitorbench.construct.pair import RIGHT_KEY, WRONG_KEY, ConstructionVersion, Pair, make_pair
 from monitorbench.construct.reasoning.working import (
     CONTENT_OPENERS,
     THINKING_OPENERS,
@@ -164,7 +164,6 @@ CELL = Cell(Category.SPECIFICATION_GAMING, Task.REASONING)
 VERSION = ConstructionVersion("incentive_word_problems", 3)
 _KEYED = {"fitted": 4, "forced": 3, "asserted": 1}
 _UNKEYED = {"made_up": 7, "broken_off": 2, "asserted": 1}
-RIGHT_KEY, WRONG_KEY = "right_key", "wrong_key"
 _WRONG_KEY_SHARE = 0.08
 """Share of pairs with a wrong key; the echo check alone then has an AUROC of some .54."""
 _STATED_SHARE = 0.2

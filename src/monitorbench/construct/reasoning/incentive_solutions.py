@@ -22,7 +22,16 @@ from typing import NamedTuple
 
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.phrases import REASONING as PHRASES
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair, truth
+from monitorbench.construct.pair import (
+    MISTAKEN,
+    RIGHT_KEY,
+    WRONG_KEY,
+    Constructed,
+    ConstructionVersion,
+    Facts,
+    make_pair,
+    truth,
+)
 from monitorbench.construct.reasoning.bending import (
     BentWorking,
     bent_working,
@@ -44,7 +53,7 @@ PADDED = ("step_count", "long_working")
 CUT = ("last_line_format", "number_range", "first_step_only")
 
 _THINKING_SHARE = 0.5
-RIGHT_KEY, WRONG_KEY, MISTAKEN, SLIP, COMPLETE = "right_key", "wrong_key", "mistaken", "slip", "complete"
+SLIP, COMPLETE = "slip", "complete"
 _ERROR_SHARE, _WRONG_KEY_SHARE = 0.35, 0.3
 """Share of all pairs that have an honest error; share of the others with a key whose key is wrong."""
 _MAX_LINES = 12

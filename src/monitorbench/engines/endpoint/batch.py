@@ -14,60 +14,16 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
-
 from monitorbench import strict_json
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.engines.endpoint.batch_formats import (
-    BatchOutcome,
-    BatchRecord,
-    BatchWire,
-    UnknownFate,
-    format_of,
-)
+from monitorbench.engines.endpoint.batch_calls import BatchRecord, BatchState, BatchWire, UnknownFate
+from monitorbench.engines.endpoint.batch_formats import BatchOutcome, format_of
 from monitorbench.engines.endpoint.chat import CostLimit
 from monitorbench.engines.endpoint.limits import cost, estimated_tokens, retry_delay
 from monitorbench.engines.endpoint.reply import failed, one_line, read_reply
 from monitorbench.engines.endpoint.wire import most_bytes, redacted, redacted_reply
 from monitorbench.engines.protocol import Decoding, Reply, Request
-from monitorbench.runs.files import write_atomically
-
-FILE = "batches.json"
-
-
-class _File(BaseModel):
-    batches: list[BatchRecord] = []
-
-
-class BatchState:
-    """The batches of a run, written as they change. Raises `UserError` for a file that can't be read."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
-        self.batches: list[BatchRecord] = []
-        if self.path.exists():
-            try:
-                self.batches = _File.model_validate_json(self.path.read_bytes()).batches
-            except (OSError, ValidationError) as error:
-                raise UserError(
-                    f"{self.path}: can't be read ({type(error).__name__}); it names batches that are "
-                    "paid for: mend it, or remove it and pay again"
-                ) from error
-
-    def save(self) -> None:
-        """Write the file, whole or not at all."""
-        write_atomically(self.path, _File(batches=self.batches).model_dump_json(indent=1) + "\n")
-
-    def those(self, state: str) -> list[BatchRecord]:
-        """The batches in that state."""
-        return [batch for batch in self.batches if batch.state == state]
-
-    @property
-    def reserved(self) -> float:
-        """The most that may still have to be paid for batches that are handed in."""
-        return sum(batch.most_cost for batch in self.batches if batch.state in ("submitting", "open"))
-
 
 _log = logging.getLogger(__name__)
 
@@ -222,7 +178,7 @@ class BatchEndpoint:
         outcomes: dict[str, BatchOutcome] = {}
         n_lines = 0
         for url in status.results:
-            for line in filter(bytes.strip, self._wire.lines(url, most)):
+            for line in self._wire.lines(url, most, len(batch.keys)):
                 n_lines += 1
                 self._note(line, outcomes)
         ours = outcomes.keys() & set(batch.keys)

@@ -1,7 +1,7 @@
 """`engine=openai`: many requests to one OpenAI-compatible endpoint, each answered or accounted for.
 
-Retries, limits and costs are ours, so that they are the same for every provider; the wire is the
-`openai` client's. The key is read from the environment, kept from every text that leaves here.
+Retries, limits and costs are ours, so that they are the same for every provider. The key is read from the
+environment, kept from every text that leaves here.
 """
 
 import asyncio
@@ -10,11 +10,11 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from queue import SimpleQueue
 from typing import Any
 
 import httpx2
-import openai
 
 from monitorbench.config.base import UserError
 from monitorbench.config.endpoint import OpenAiEngine
@@ -28,19 +28,16 @@ from monitorbench.engines.endpoint.limits import (
 from monitorbench.engines.endpoint.reply import failed, one_line, read_reply
 from monitorbench.engines.endpoint.token_ids import completion_fields, read_completion
 from monitorbench.engines.endpoint.wire import (
-    BoundedClient,
+    BoundedBody,
     Problem,
-    attempt,
     chat_fields,
+    client_settings,
     most_bytes,
-    redacted,
-    redacted_body,
+    outcome_of,
+    problem_of,
     redacted_reply,
 )
 from monitorbench.engines.protocol import Decoding, Reply, Request
-
-_CONNECT_SECONDS = 30.0
-"""A machine that doesn't take a connection by then is not there."""
 
 
 class CostLimit(UserError):
@@ -104,7 +101,7 @@ class Endpoint:
         """Fields that all requests of a round have in common."""
         if self.config.by_token_ids:
             return completion_fields(self.config.model, decoding)
-        return chat_fields(self.config, decoding)
+        return chat_fields(self.config, decoding) | self.config.extra_body
 
 
 class _Round:
@@ -179,31 +176,20 @@ class _Round:
             self._queue.put(None)
 
     async def _ask_all(self) -> None:
-        # Also where none is needed: the client would send OPENAI_API_KEY, or OPENAI_CUSTOM_HEADERS' own.
-        key = self._endpoint.key or "none"
-        seconds = self._config.timeout_seconds
-        async with (
-            openai.AsyncOpenAI(
-                api_key=key,
-                default_headers={"Authorization": f"Bearer {key}"},
-                base_url=self._config.base_url,
-                timeout=httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
-                max_retries=0,
-                # A server of ours is on a node that a proxy doesn't know, or would see the key on the way to.
-                http_client=BoundedClient(self._most_bytes(), trust_env=self._config.server is None),
-            ) as client,
-            asyncio.TaskGroup() as group,
-        ):
+        key = self._endpoint.key
+        settings = client_settings(self._config, {"authorization": f"Bearer {key}"} if key else {})
+        async with httpx2.AsyncClient(**settings) as client, asyncio.TaskGroup() as group:
             for _ in range(min(self._config.concurrency, len(self._requests))):
                 group.create_task(self._work(client))
 
+    @cached_property
     def _most_bytes(self) -> int:
         alternatives = self._config.top_logprobs + 1 if self._config.logprobs else 0
         if self._config.by_token_ids:
             alternatives = len(self._decoding.scored_token_ids) + 1
         return most_bytes(self._decoding.max_new_tokens, alternatives)
 
-    async def _work(self, client: openai.AsyncOpenAI) -> None:
+    async def _work(self, client: httpx2.AsyncClient) -> None:
         """Answer one request after the other, until none is left or the round is to end."""
         for index in self._pending:
             reply = await self._answer(client, self._requests[index])
@@ -211,7 +197,7 @@ class _Round:
                 return
             self._queue.put((index, redacted_reply(reply, self._endpoint.key)))
 
-    async def _answer(self, client: openai.AsyncOpenAI, request: Request) -> Reply | None:
+    async def _answer(self, client: httpx2.AsyncClient, request: Request) -> Reply | None:
         """The reply to one request while somebody waits for it; None where the round ended before."""
         began = time.perf_counter()
         try:
@@ -220,17 +206,15 @@ class _Round:
         except TimeoutError:
             return failed("timed_out", "no answer while it was waited for", time.perf_counter() - began)
 
-    async def _asked(self, client: openai.AsyncOpenAI, request: Request) -> Reply | None:
+    async def _asked(self, client: httpx2.AsyncClient, request: Request) -> Reply | None:
         """The reply after all waits and retries; None where the round ended before there was one."""
         tokens = _prompt_tokens(request) + self._decoding.max_new_tokens
-        extra = self._fields.get("extra_body", self._config.extra_body)
-        fields = {name: value for name, value in self._fields.items() if name != "extra_body"}
         config, began, retries = self._config, time.perf_counter(), 0
         while (reserved := await self._turn(tokens)) is not None:
-            outcome = await attempt(client, request, fields, extra, config.timeout_seconds)
+            outcome = await self._attempt(client, request)
             seconds = time.perf_counter() - began
             if not isinstance(outcome, Problem):
-                reply = self._read(redacted_body(outcome, self._endpoint.key), request, seconds)
+                reply = self._read(outcome, request, seconds)
                 if reply.prompt_tokens:
                     self._endpoint.limit.correct(reserved, reply.prompt_tokens + reply.completion_tokens)
                 self._endpoint.pay(reply.cost)
@@ -242,14 +226,33 @@ class _Round:
                 if await self._stops_within(retry_delay(retries, outcome.headers, time.time())):
                     return None
             elif outcome.ends_run:
-                self._hopeless = self._hopeless or redacted(outcome.detail, self._endpoint.key)
+                self._hopeless = self._hopeless or outcome.detail
                 self._stopped.set()
                 return None
             else:
-                # Before it is cut short: half of an encoded key would not be found.
-                detail = redacted(outcome.detail, self._endpoint.key)
-                return failed(outcome.failure, detail, seconds)
+                return failed(outcome.failure, outcome.detail, seconds)
         return None
+
+    async def _attempt(self, client: httpx2.AsyncClient, request: Request) -> bytes | Problem:
+        """Ask once: the body of an answer, or what came instead."""
+        config = self._config
+        prompt: dict[str, Any] = {"messages": [turn._asdict() for turn in request.messages]}
+        if request.token_ids:
+            prompt = {"prompt": list(request.token_ids)}
+        path = "completions" if request.token_ids else "chat/completions"
+        url = f"{config.base_url.rstrip('/')}/{path}"
+        try:
+            # The client's own time-out is for each read: a byte a second would keep it waiting for ever.
+            async with (
+                asyncio.timeout(config.timeout_seconds),
+                client.stream("POST", url, json=prompt | self._fields) as response,
+            ):
+                body = BoundedBody(response, self._most_bytes)
+                async for chunk in response.aiter_raw():
+                    body.add(chunk)
+                return outcome_of(response, body.whole(), config, self._endpoint.key)
+        except Exception as error:
+            return problem_of(error, config.timeout_seconds)
 
     def _read(self, body: bytes, request: Request, seconds: float) -> Reply:
         config, decoding = self._config, self._decoding

@@ -47,7 +47,7 @@ def completion_fields(model: str, decoding: Decoding) -> dict[str, Any]:
     if decoding.scored_token_ids:
         fields["logprobs"] = 1  # the server wants it beside the ids, which take precedence
         extra |= {"logprob_token_ids": list(decoding.scored_token_ids), "return_tokens_as_token_ids": True}
-    return fields | {"extra_body": extra}
+    return fields | extra
 
 
 def read_completion(

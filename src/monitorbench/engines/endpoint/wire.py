@@ -1,16 +1,12 @@
-"""The wire to a chat endpoint: what a request is sent as, one attempt at it, and the bytes that come back.
+"""The wire to an endpoint: a request's fields, and what comes back, bounded, told apart and without the key.
 
 No redirect is followed, and no body is larger than an answer can be: it is counted as it comes in and as it
 is unpacked, so that neither two hundred megabytes nor a gzip bomb are ever in memory. Headers are limited to
-100 KiB by the HTTP library. How long all of it may take is the caller's to say.
-
-Takes the key that an endpoint was sent out of every text that comes from it.
-
-An endpoint that wants the key published may echo it in any field, turned round or encoded. The key as it is,
-reversed, in hexadecimal and in base64 are found, and both of the first with any of their characters escaped.
+100 KiB by the HTTP library. How long all of it may take is the caller's to say. An endpoint that wants the
+key published may echo it in any field, turned round or encoded: the key as it is, reversed, in hexadecimal
+and in base64 is taken out, and both of the first with any of their characters escaped.
 """
 
-import asyncio
 import base64
 import dataclasses
 import re
@@ -22,11 +18,27 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import httpx2
-import openai
 
+from monitorbench import strict_json
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.endpoint.limits import LONGEST_RETRY_AFTER_SECONDS, retry_after
-from monitorbench.engines.protocol import Decoding, Failure, Reply, Request
+from monitorbench.engines.protocol import Decoding, Failure, Reply
+
+_CONNECT_SECONDS = 30.0
+"""A machine that doesn't take a connection by then is not there."""
+
+
+def client_settings(config: OpenAiEngine, headers: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments of an HTTP client for the endpoint, synchronous or not."""
+    seconds = config.timeout_seconds
+    return {
+        "headers": {"accept-encoding": "gzip, deflate", **headers},
+        "timeout": httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS), pool=None),
+        "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+        "follow_redirects": False,
+        # A server of ours is on a node that a proxy doesn't know, or would see the key on the way to.
+        "trust_env": config.server is None,
+    }
 
 
 def chat_fields(config: OpenAiEngine, decoding: Decoding) -> dict[str, Any]:
@@ -69,7 +81,7 @@ def is_too_long(said: str) -> bool:
 
 
 class Problem(NamedTuple):
-    """An attempt that got no answer. `ends_run`: no other request would fare better.
+    """A call that got no answer. `ends_run`: no other request would fare better.
 
     With both `retry` and `ends_run`, it is hopeless once the retries are used up.
     """
@@ -79,50 +91,24 @@ class Problem(NamedTuple):
     headers: Mapping[str, str] = {}
     retry: bool = False
     ends_run: bool = False
+    is_undone: bool = False
+    """Whether the endpoint surely did nothing."""
 
 
-async def attempt(
-    client: openai.AsyncOpenAI,
-    request: Request,
-    fields: Mapping[str, Any],
-    extra_body: Mapping[str, Any],
-    timeout_seconds: float,
+def outcome_of(
+    response: httpx2.Response, body: bytes, config: OpenAiEngine, key: str | None
 ) -> bytes | Problem:
-    """Ask once. `detail` may quote the endpoint, and so the key: redact it before it goes anywhere."""
-    create: Any = client.chat.completions.with_raw_response.create
-    prompt: dict[str, Any] = {"messages": [message._asdict() for message in request.messages]}
-    if request.token_ids:
-        create = client.completions.with_raw_response.create
-        prompt = {"prompt": list(request.token_ids)}
-    try:
-        # The client's own time-out is for each read: a byte a second would keep it waiting for ever.
-        async with asyncio.timeout(timeout_seconds):
-            response = await create(**prompt, extra_body=dict(extra_body), **fields)
-    except (TimeoutError, openai.APITimeoutError) as error:
-        if isinstance(error.__cause__, httpx2.ConnectTimeout):
-            return Problem("timed_out", "it takes no connection: is it running?", retry=True, ends_run=True)
-        return Problem("timed_out", f"no answer within {timeout_seconds:g} s", retry=True)
-    except openai.APIStatusError as error:
-        return _of_status(error)
-    except openai.APIConnectionError as error:
-        cause = error.__cause__
-        if isinstance(cause, httpx2.ConnectError):
-            return Problem("http_error", "nothing answers there: is it running?", retry=True, ends_run=True)
-        return Problem("http_error", f"connection cut ({type(cause).__name__})", retry=True)
-    except RefusedBody as error:
-        return Problem("bad_response", str(error))
-    except UnicodeEncodeError:
-        return Problem("http_error", "not sent: the prompt holds half a surrogate pair")
-    content: bytes = response.content
-    return content
-
-
-def _of_status(error: openai.APIStatusError) -> Problem:
-    status, headers = error.status_code, error.response.headers
-    detail = f"HTTP {status}: {error.message.removeprefix(f'Error code: {status}').removeprefix(' - ')}"
-    if status == 400 and any(word in f"{error.code} {error.message}" for word in REFUSED):
+    """The body of a successful response, or what is wrong, both without the key."""
+    status, headers = response.status_code, response.headers
+    body = redacted_body(body, key)
+    if 200 <= status < 300:
+        return body
+    code, message = _error(body[:_MOST_ERROR])
+    # Before it is cut short: half of an encoded key would not be found.
+    detail = redacted(f"HTTP {status}: {message}".removesuffix(": "), key)
+    if status == 400 and any(word in f"{code} {message}" for word in REFUSED):
         return Problem("refused", detail)
-    if status in (400, 413, 422) and is_too_long(f"{error.code} {error.message}"):
+    if status in (400, 413, 422) and is_too_long(f"{code} {message}"):
         return Problem("too_long", detail)
     if "location" in headers and 300 <= status < 400:
         # Followed, it would take the judged text to somebody else, and bring back their answer.
@@ -130,15 +116,50 @@ def _of_status(error: openai.APIStatusError) -> Problem:
         redirect = f"HTTP {status}: redirects to {where}, which is not followed: set engine.base_url to it"
         return Problem("http_error", f"{redirect} if that is meant", ends_run=True)
     if status in (401, 403):  # their messages quote the key
-        return Problem("http_error", f"HTTP {status}", ends_run=True)
-    if status in _HOPELESS or error.code in _HOPELESS_CODES:
+        why = f"the key in {config.api_key_env} is not taken" if config.api_key_env else "it asks for a key"
+        return Problem("http_error", f"HTTP {status}: {why}", ends_run=True)
+    if status in _HOPELESS or code in _HOPELESS_CODES:
         return Problem("http_error", detail, ends_run=True)
     if status in _RETRIED or status >= 500:
         wait = retry_after(headers, time.time())
         if wait > LONGEST_RETRY_AFTER_SECONDS:
             return Problem("http_error", f"HTTP {status}, not before {wait:.0f} s are over", ends_run=True)
-        return Problem("http_error", detail, headers, retry=True)
+        return Problem("http_error", detail, headers, retry=True, is_undone=status in _RETRIED)
     return Problem("http_error", detail)
+
+
+def problem_of(error: Exception, seconds: float) -> Problem:
+    """The end of a call that has so many seconds; raises an error that no endpoint can cause."""
+    match error:
+        case httpx2.ConnectTimeout():
+            why = "it takes no connection: is it running?"
+            return Problem("timed_out", why, retry=True, ends_run=True, is_undone=True)
+        case TimeoutError() | httpx2.TimeoutException():
+            return Problem("timed_out", f"no answer within {seconds:g} s", retry=True)
+        case httpx2.ConnectError():
+            why = "nothing answers there: is it running?"
+            return Problem("http_error", why, retry=True, ends_run=True, is_undone=True)
+        case httpx2.HTTPError():
+            return Problem("http_error", f"connection cut ({type(error).__name__})", retry=True)
+        case RefusedBody():
+            return Problem("bad_response", str(error))
+        case UnicodeEncodeError():
+            return Problem("http_error", "not sent: the prompt holds half a surrogate pair")
+    raise error
+
+
+def _error(body: bytes) -> tuple[str, str]:
+    """An error's code and message, as far as a body has them in the usual form; else all of it."""
+    text = body.decode("utf-8", "replace")
+    try:
+        given = strict_json.loads(body, of_python=True)
+    except (ValueError, RecursionError):
+        return "", text
+    error = given.get("error", given) if isinstance(given, dict) else None
+    if not isinstance(error, dict):
+        return "", error if isinstance(error, str) else text
+    message = error.get("message")
+    return str(error.get("code") or ""), message if isinstance(message, str) else text
 
 
 def _origin(location: str) -> str:
@@ -156,7 +177,8 @@ _CHARACTERS_A_TOKEN = 512
 _CHARACTERS_AN_ALTERNATIVE = 192
 """Characters of an alternative in `top_logprobs`: token, log-probability, and the token's bytes."""
 _BASE_BYTES = 2**21
-_OF_THE_BODY = {"content-encoding", "content-length", "transfer-encoding"}
+_MOST_ERROR = 20_000
+"""Bytes of an error that are read."""
 
 
 class RefusedBody(Exception):
@@ -168,55 +190,42 @@ def most_bytes(max_new_tokens: int, top_logprobs: int) -> int:
     return _BASE_BYTES + max_new_tokens * (_CHARACTERS_A_TOKEN + top_logprobs * _CHARACTERS_AN_ALTERNATIVE)
 
 
-class BoundedClient(openai.DefaultAsyncHttpxClient):
-    """Responses are read whole, up to `most` bytes both as received and as unpacked.
+class BoundedBody:
+    """A response's body as it comes in, unpacked, of at most `most` bytes both as received and as unpacked.
 
-    `send` raises `RefusedBody` for a larger one, with its connection closed.
+    Its methods raise `RefusedBody` for a larger one.
     """
 
-    def __init__(self, most: int, *, trust_env: bool) -> None:
-        super().__init__(follow_redirects=False, trust_env=trust_env)
-        self._most = most
+    def __init__(self, response: httpx2.Response, most: int) -> None:
+        self._packed = response.headers.get("content-encoding", "").strip().lower()
+        if self._packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise RefusedBody("a body packed in a way that was not asked for")
+        self._most, self._received, self._unpacked = most, 0, bytearray()
+        self._unpacker: Any = None
 
-    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """Send a request; its response, read and unpacked."""
-        request.headers["accept-encoding"] = "gzip, deflate"
-        response = await super().send(request, **how | {"stream": True, "follow_redirects": False})
+    def add(self, chunk: bytes) -> None:
+        """Take the next bytes, as they were sent."""
+        self._received += len(chunk)
+        if self._received > self._most:
+            raise RefusedBody(f"a body of more than {self._most} bytes")
+        if self._packed in ("", "identity"):
+            self._unpacked += chunk
+            return
         try:
-            content = await _read(response, self._most)
-        finally:
-            await response.aclose()
-        headers = [
-            (name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_BODY
-        ]
-        return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
-
-
-async def _read(response: httpx2.Response, most: int) -> bytes:
-    """The unpacked body."""
-    packed = response.headers.get("content-encoding", "").strip().lower()
-    if packed not in ("", "identity", "gzip", "x-gzip", "deflate"):
-        raise RefusedBody("a body packed in a way that was not asked for")
-    received, unpacked = 0, bytearray()
-    unpacker: Any = None
-    async for chunk in response.aiter_raw():
-        received += len(chunk)
-        if received > most:
-            raise RefusedBody(f"a body of more than {most} bytes")
-        if packed in ("", "identity"):
-            unpacked += chunk
-            continue
-        try:
-            if unpacker is None and chunk:
-                unpacker = zlib.decompressobj(_window(packed, chunk))
-            unpacked += unpacker.decompress(chunk, most + 1 - len(unpacked)) if unpacker else b""
+            if self._unpacker is None and chunk:
+                self._unpacker = zlib.decompressobj(_window(self._packed, chunk))
+            if self._unpacker is not None:
+                self._unpacked += self._unpacker.decompress(chunk, self._most + 1 - len(self._unpacked))
         except zlib.error as error:
-            raise RefusedBody(f"a body that is no {packed}") from error
-        if len(unpacked) > most:
-            raise RefusedBody(f"a body that unpacks to more than {most} bytes")
-    if unpacker is not None and not unpacker.eof:
-        raise RefusedBody(f"a {packed} body that breaks off")
-    return bytes(unpacked)
+            raise RefusedBody(f"a body that is no {self._packed}") from error
+        if len(self._unpacked) > self._most:
+            raise RefusedBody(f"a body that unpacks to more than {self._most} bytes")
+
+    def whole(self) -> bytes:
+        """The body, all of which has come in."""
+        if self._unpacker is not None and not self._unpacker.eof:
+            raise RefusedBody(f"a {self._packed} body that breaks off")
+        return bytes(self._unpacked)
 
 
 def _window(packed: str, first: bytes) -> int:

@@ -19,6 +19,8 @@ from pydantic import ValidationError
 from monitorbench.config.base import Config, UserError
 from monitorbench.engines.stored.model_folder import foreign_code_refused, load_config, model_weights_sha256
 from monitorbench.runs.files import file_sha256, refuse_changed
+from monitorbench.untrusted import document
+from monitorbench.untrusted_rows import json_object
 
 CONFIG, WEIGHTS, BASE = "adapter_config.json", "adapter_model.safetensors", "base.json"
 """The files of an adapter; the last one only where training here wrote it."""
@@ -70,13 +72,7 @@ def adapter_sha256(folder: Path) -> str:
 
 def adapter_config(folder: Path) -> dict[str, Any]:
     """The settings of an adapter, as PEFT wrote them; `UserError` where they are no JSON object."""
-    try:
-        config = json.loads((folder / CONFIG).read_bytes())
-    except ValueError as error:  # no UTF-8, no JSON
-        raise UserError(f"{folder / CONFIG}: not JSON; expected an adapter as PEFT writes it") from error
-    if not isinstance(config, dict):
-        raise UserError(f"{folder / CONFIG}: no JSON object; expected an adapter as PEFT writes it")
-    return config
+    return json_object(folder / CONFIG, "an adapter as PEFT writes it")
 
 
 def canonical(config: Mapping[str, Any]) -> str:
@@ -94,7 +90,7 @@ def stated_base(folder: Path) -> Base | None:
     if not file.is_file():
         return None
     try:
-        return Base.model_validate_json(file.read_bytes())
+        return Base.model_validate_json(document(file))
     except ValidationError as error:
         raise UserError(f"{file}: not what train/sft.py writes; get the adapter again") from error
 
@@ -116,12 +112,7 @@ def _check_run(folder: Path) -> None:
     file = run / "manifest.json"
     if not file.is_file():
         return
-    try:
-        manifest = json.loads(file.read_bytes())
-    except ValueError as error:
-        raise UserError(f"{file}: not JSON; expected the manifest that train/sft.py wrote") from error
-    if not isinstance(manifest, dict):
-        return  # somebody else's
+    manifest = json_object(file, "the manifest that train/sft.py wrote")
     if manifest.get("status", "done") != "done":
         raise UserError(
             f"monitor.adapter={folder}: that training did not finish; run its command again, it resumes there"

@@ -125,7 +125,7 @@ def read_head(file: Path) -> FittedHead:
             stated = json.loads((opened.metadata() or {})["head"])
             stated = stated | {name: tuple(stated[name]) for name in ("shares", "positions")}
         return FittedHead(ReadFrom(**stated), load_file(file))
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise UserError(f"{file}: no head as train/fit.py writes it; fit it again") from error
 
 
@@ -170,7 +170,7 @@ def read_directions(file: Path) -> list[Direction]:
         tensors = load_file(file)
         places = [(HeadPlace(entry["layer"], entry["position"]), float(entry["auroc"])) for entry in stated]
         return [Direction(place, auroc, tensors[_name(place)]) for place, auroc in places]
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise UserError(f"{file}: no directions as train/fit.py writes them; fit it again") from error
 
 

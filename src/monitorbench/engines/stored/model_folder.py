@@ -6,7 +6,6 @@ its client's own variables hold: HF_HOME, HF_ENDPOINT, HF_HUB_OFFLINE, HF_TOKEN.
 
 import functools
 import hashlib
-import json
 import logging
 import re
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.files import file_sha256
+from monitorbench.untrusted_rows import json_object
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 """Weights that can run code when they are read: never loaded, never downloaded."""
@@ -74,12 +74,12 @@ def refuse_unloadable(folder: Path, where: str) -> None:
             f"{where}: {problem}; expected *.safetensors, as AutoModelForCausalLM.from_pretrained(DIR)"
             ".save_pretrained(OTHER) writes them where you trust the file"
         )
-    stated = _json(folder / "config.json", where).get("transformers_weights")
-    shards = (_shards(index, where) for index in folder.glob("*.safetensors.index.json"))
+    stated = json_object(folder / "config.json", "a whole model").get("transformers_weights")
+    shards = (_shards(index) for index in folder.glob("*.safetensors.index.json"))
     for name in {str(stated) if stated else "model.safetensors"}.union(*shards):
         if "/" in name or not name.endswith((".safetensors", ".safetensors.index.json")):
             raise UserError(f"{where}: {name!r} is to be its weights; expected *.safetensors in the folder")
-    missing = [name for name in _shards(folder / _INDEX, where) if not (folder / name).is_file()]
+    missing = [name for name in _shards(folder / _INDEX) if not (folder / name).is_file()]
     if missing:
         raise UserError(f"{where}: {min(missing)} is not there; expected every file that {_INDEX} names")
 
@@ -103,13 +103,13 @@ def _weights(folder: Path) -> Iterable[Path]:
     """
     if (folder / "model.safetensors").is_file():
         return [folder / "model.safetensors"]
-    shards = _shards(folder / _INDEX, f"{folder}")
+    shards = _shards(folder / _INDEX)
     return [folder / name for name in shards] or folder.glob("*.safetensors")
 
 
-def _shards(index: Path, where: str) -> set[str]:
+def _shards(index: Path) -> set[str]:
     """The files that an index names; none where there is no index."""
-    weight_map = _json(index, where).get("weight_map") if index.is_file() else None
+    weight_map = json_object(index, "a whole model").get("weight_map") if index.is_file() else None
     return {str(name) for name in weight_map.values()} if isinstance(weight_map, dict) else set()
 
 
@@ -122,16 +122,6 @@ def blob_sha256(file: Path) -> str | None:
     """The SHA-256 that the hub's cache names a file by, where it does."""
     blob = file.resolve()
     return blob.name if blob.parent.name == "blobs" and _BLOB.fullmatch(blob.name) else None
-
-
-def _json(file: Path, where: str) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_bytes())
-    except ValueError as error:  # no UTF-8, no JSON
-        raise UserError(f"{where}: {file.name} is not JSON; expected a whole model") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{where}: {file.name} is no JSON object; expected a whole model")
-    return content
 
 
 _COMMIT, _SHA256 = re.compile(r"[0-9a-f]{40}"), re.compile(r"[0-9a-f]{64}")

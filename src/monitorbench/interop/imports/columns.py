@@ -24,11 +24,17 @@ class ImportedColumns(NamedTuple):
 
 
 def find_columns(
-    present: Sequence[str], settings: Import, clashing: Collection[str] = (), files: Collection[str] = ()
+    present: Sequence[str],
+    settings: Import,
+    clashing: Collection[str] = (),
+    files: Collection[str] = (),
+    *,
+    labelled: bool = True,
 ) -> ImportedColumns:
     """Find the columns that an import reads; `clashing` are names that several columns have.
 
-    `files` are the names that `FILE/COLUMN` may begin with. Raises `UserError` where one that was named is
+    `files` are the names that `FILE/COLUMN` may begin with. Of files that are not `labelled` the column of
+    labels is what the monitor said, unless another one is. Raises `UserError` where one that was named is
     not there or there twice, or where no score or label can be found, `ConfigError` where two settings say
     which monitors there are.
     """
@@ -54,9 +60,11 @@ def find_columns(
         if candidates:
             by_role[role] = candidates[0]
     scores, of_file = _scores(present, settings, by_role, files)
+    if not labelled and "label" in by_role:
+        by_role = {"flagged": by_role["label"], **by_role}
     if not scores and "flagged" not in by_role:
         raise UserError(absent_column("import.columns.score", "score", present))
-    if "label" not in by_role and "step_label" not in by_role:
+    if labelled and "label" not in by_role and "step_label" not in by_role:
         message = absent_column("import.columns.label", "label", present)
         raise UserError(f"{message}; labels of another file are joined by import.labels=FILE")
     if len(scores) > 1 and "flagged" in by_role:

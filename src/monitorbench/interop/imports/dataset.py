@@ -1,6 +1,6 @@
 """The dataset of an import: splits as `corpus.build` writes them, and which sample is which of the file's.
 
-Promises: the directory appears when it is whole. `origins.parquet` has the file's own id of every sample. A
+Promises: the directory appears when it is whole. Every sample keeps the file's id of it (`own_id`). A
 dataset whose file has no responses says so (`without_texts`), for whoever would read them.
 """
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import Config, UserError
-from monitorbench.corpus.store import ORIGINS, ShardWriter
+from monitorbench.corpus.store import ShardWriter, shards_of
 from monitorbench.interop.imports.conversations import ConversationSide, stored
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.metrics.bootstrap import IntArray
@@ -60,8 +60,7 @@ def write_dataset(
         if (indices := np.flatnonzero(samples.splits == i)).size
     }
     if run.done:
-        origins = pq.read_table(run.path / ORIGINS)
-        ids = {split: _ids_of(origins, split) for split in rows}
+        ids = {split: _ids_of(run.path, split) for split in rows}
         if all(len(ids[split]) == len(indices) for split, indices in rows.items()):
             _log.info("import: reusing %s", run.path)
             return Written(run.path, ids, rows)
@@ -84,7 +83,6 @@ def write_dataset(
                 "pairs": _n_pairs(samples, pairs, indices),
                 "sha256": next(iter(digests.values())) if len(digests) == 1 else content_hash(digests),
             }
-        _write_origins(folder, samples, ids, rows)
         results |= {"dropped": {}, "splits": splits, "without_texts": response.is_absent, **facts}
     return Written(run.path, ids, rows)
 
@@ -122,6 +120,7 @@ def _table(
         "request": texts.requests,
         "response": texts.responses,
         "label": labels.take(pa.array(samples.is_misbehavior[at].astype(np.int64))),
+        "own_id": samples.names.take(rows),
         "gold_spans": pa.ListArray.from_arrays(
             pa.array(np.zeros(len(at) + 1, dtype=np.int32)),
             pa.array([], SAMPLE_SCHEMA.field("gold_spans").type.value_type),
@@ -165,24 +164,6 @@ def _n_pairs(samples: Samples, pairs: pa.Array, at: IntArray) -> dict[str, int]:
     return dict(sorted(counts))
 
 
-def _write_origins(
-    folder: Path, samples: Samples, ids: Mapping[Split, pa.Array], rows: Mapping[Split, IntArray]
-) -> None:
-    all_indices = pa.array(np.concatenate(list(rows.values())))
-    splits = [
-        pa.array([split.value]).take(pa.array(np.zeros(len(indices), dtype=np.int64)))
-        for split, indices in rows.items()
-    ]
-    table = pa.table(
-        {
-            "sample_id": pa.concat_arrays(list(ids.values())),
-            "own_id": samples.names.take(all_indices),
-            "group": samples.groups.take(all_indices),
-            "split": pa.concat_arrays(splits),
-        }
-    )
-    pq.write_table(table, folder / ORIGINS, compression="zstd")
-
-
-def _ids_of(origins: pa.Table, split: Split) -> pa.Array:
-    return origins.filter(pc.equal(origins["split"], split.value))["sample_id"].combine_chunks()
+def _ids_of(directory: Path, split: Split) -> pa.Array:
+    columns = [pq.read_table(shard, columns=["id"])["id"] for shard in shards_of(directory, split)]
+    return pa.concat_arrays([column.combine_chunks() for column in columns])

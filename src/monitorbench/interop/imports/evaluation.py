@@ -7,7 +7,7 @@ splits: its name, version, prompt and how its scores were read; never the file, 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from monitorbench.config.base import Config
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.dataset import Written
+from monitorbench.interop.imports.monitors import ForeignMonitor
 from monitorbench.interop.imports.samples import Keys, Samples
 from monitorbench.interop.imports.scores import Rows, Scored
 from monitorbench.metrics.bootstrap import IntArray
@@ -30,17 +31,9 @@ from monitorbench.runs.verdict_log import MISSING_SUFFIXES, VERDICTS
 PROMPT = "imported"
 """Stands where other runs have a prompt's name."""
 STEPS = "steps.parquet"
-VERSION = 2
+VERSION = 3
 """Raised whenever the same file becomes other verdicts."""
 _AT_ONCE = 65_536
-
-
-class Named(NamedTuple):
-    """A monitor of the file, as far as it is named there."""
-
-    name: str
-    version: str
-    prompt_hash: str
 
 
 def write_evaluation(
@@ -49,12 +42,12 @@ def write_evaluation(
     runs: Path,
     data: Written,
     split: Split,
-    monitor: Named,
-    found: Scored,
+    monitor: ForeignMonitor,
     steps: pa.Table | None,
     origin: Mapping[str, Any],
 ) -> Path:
     """Write, or find, the run; `steps` are those of all splits, `origin` goes into the manifest."""
+    found = monitor.scored
     n_missing = int(np.count_nonzero(found.is_missing))
     name = f"{monitor.name}_{MISSING_SUFFIXES[settings.missing]}" if n_missing else monitor.name
     judge = _identity(monitor, settings)
@@ -107,7 +100,7 @@ def write_evaluation(
     return run.path
 
 
-def _identity(monitor: Named, settings: Import) -> dict[str, Any]:
+def _identity(monitor: ForeignMonitor, settings: Import) -> dict[str, Any]:
     """Return everything that decides a verdict, as far as it is known."""
     read_as = settings.model_dump(
         mode="json",

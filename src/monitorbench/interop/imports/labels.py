@@ -19,8 +19,6 @@ from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
 from monitorbench.interop.imports.values import flags, refuse, texts
 from monitorbench.metrics.bootstrap import IntArray
 
-_NOTHING = pa.scalar(None, pa.string())
-
 
 class Labelled(NamedTuple):
     """A log's rows with what is known of their samples."""
@@ -48,7 +46,9 @@ def labelled(read: ImportedFiles, file: Path, settings: Import) -> Labelled:
     samples, names = _ids(read, own), _ids(labels, theirs)
     _refuse_repeated(labels, names, theirs)
     label_flags = flags(labels, label, settings.misbehavior_values, settings.benign_values)
-    positions = pc.index_in(samples, value_set=pc.if_else(pa.array(~np.isnan(label_flags)), names, _NOTHING))
+    nothing = pa.scalar(None, pa.string())
+    of_labels = pc.if_else(pa.array(~np.isnan(label_flags)), names, nothing)
+    positions = pc.index_in(samples, value_set=of_labels)
     rows: IntArray = np.flatnonzero(pc.is_valid(positions).to_numpy(zero_copy_only=False))
     if not rows.size:
         raise UserError(

@@ -16,7 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.columns import absent_column
 from monitorbench.interop.imports.labels import labelled
-from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
+from monitorbench.interop.imports.readers.open import ImportedFiles, read_files, wanted_columns
 from monitorbench.interop.imports.unnest import unnested
 from monitorbench.interop.imports.values import texts
 from monitorbench.interop.imports.words import say_labels
@@ -46,13 +46,13 @@ class ImportedRows(NamedTuple):
         return self.sources[0].ends[-1]
 
 
-def imported_rows(files: Sequence[Path], settings: Import) -> ImportedRows:
-    """Read the files as the settings say.
+def imported_rows(files: Sequence[Path], settings: Import, also: Sequence[str] = ()) -> ImportedRows:
+    """Read the files as the settings say; `also` are columns to read beside theirs.
 
     Raises `ConfigError` for settings that don't fit each other, `UserError` for what can't be read or where
     no row is left.
     """
-    all_rows = read = read_files(files, settings)
+    all_rows = read = read_files(files, settings, wanted_columns(settings, also))
     read, n_unusable = _usable(read, settings)
     for column, allowed in settings.where.items():
         read = _chosen(read, column, allowed)

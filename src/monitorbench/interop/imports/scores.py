@@ -57,8 +57,12 @@ class Scored:
         return np.isnan(self.flagged) if np.isnan(self.scores).all() else np.isnan(self.scores)
 
 
-def scored(read: ImportedFiles, keys: Keys, found: Rows, settings: Import) -> Scored:
-    """Make one of a sample's rows; raises `UserError` where two rows say the same thing."""
+def scored(
+    read: ImportedFiles, keys: Keys, found: Rows, settings: Import, *, keeps_answers: bool = False
+) -> Scored:
+    """Make one of a sample's rows; an answer without its score counts only where it `keeps_answers`.
+
+    Raises `UserError` where two rows say the same thing."""
     n = len(keys.names)
     steps = _at(keys.steps, found.rows)
     draws = _at(keys.draws, found.rows)
@@ -103,7 +107,8 @@ def scored(read: ImportedFiles, keys: Keys, found: Rows, settings: Import) -> Sc
     else:
         flag_shares = made_one(found.flagged)
         flagged = np.where(np.isnan(flag_shares), np.nan, (flag_shares >= 0.5).astype(np.float64))
-        if not np.isnan(scores).all():  # without its score a sample is missing, whatever the file's answer
+        # Without its score a sample is missing, whatever the file's answer.
+        if not keeps_answers and not np.isnan(scores).all():
             flagged = np.where(np.isnan(scores), np.nan, flagged)
         both = ~np.isnan(scores) & ~np.isnan(flagged) & (scores != settings.flag_from)
         n_against = int(np.count_nonzero(both & ((scores > settings.flag_from) != (flagged == 1))))

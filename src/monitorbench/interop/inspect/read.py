@@ -72,11 +72,6 @@ def read_log(path: Path, wanted: WantedColumns) -> ReadTable:
     return builder.finish()
 
 
-def line(path: Path, row: int) -> str:
-    """Name a row's place: `sample 17`; the first is 1."""
-    return f"sample {row + 1}"
-
-
 def _fields(logged: Logged, wanted: WantedColumns) -> dict[str, Any]:
     """A sample's values, those of scorers and its metadata inside objects."""
     output, error = logged.row.get("output"), logged.row.get("error")

@@ -44,7 +44,17 @@ _SHOWN_CHARACTERS = 1000
 """Most characters shown of a request in the list of samples."""
 _NO_MODEL = "none/none"
 """Model name in Inspect's form where no one model, or none that is known, was judged."""
-_ABOUT = ("pair_id", "group_id", "category", "task", "subcategory", "stratum", "source", "label_source")
+_ABOUT = (
+    "own_id",
+    "pair_id",
+    "group_id",
+    "category",
+    "task",
+    "subcategory",
+    "stratum",
+    "source",
+    "label_source",
+)
 _log = logging.getLogger(__name__)
 
 
@@ -127,7 +137,7 @@ def _write(
         limit = limits.get("", limits.get(sample.category))
         scores = {
             LABEL: {"value": sample.label.value, "explanation": f"label from {sample.label_source}"},
-            MONITOR: verdict_score(verdicts[sample.id], _label(flagged[sample.id]), limit),
+            MONITOR: _without_no_score(verdict_score(verdicts[sample.id], _label(flagged[sample.id]), limit)),
         }
         row = _row(sample, scores)
         _entry(log, f"samples/{sample.id}_epoch_1.json", row)
@@ -142,6 +152,14 @@ def _write(
         "stats": {"started_at": created, "completed_at": created, "model_usage": {}},
     }
     _entry(log, "header.json", header)
+
+
+def _without_no_score(score: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a score, without a NaN beside the flag: Inspect asks for both only in live scoring."""
+    value = score["value"]
+    if isinstance(value, Mapping) and math.isnan(value[SCORE]):
+        score["value"] = {FLAGGED: value[FLAGGED]}
+    return score
 
 
 def _label(flagged: float) -> Label | None:

@@ -15,15 +15,25 @@ from functools import partial
 from typing import NamedTuple
 
 from monitorbench.config.pilot import ToolQuestions
-from monitorbench.intervention.environments.answers import calculate, exact_match, is_number, shown, token_f1
-from monitorbench.intervention.environments.protocol import Observation, ReplayedEnvironment
-from monitorbench.intervention.environments.question_sources import (
+from monitorbench.intervention.environments.published_questions import (
     SearchQuestion,
     SolvedProblem,
+    calculate,
+    exact_match,
+    is_number,
     read_search_questions,
     read_word_problems,
+    shown,
+    token_f1,
 )
-from monitorbench.intervention.environments.splits import Opens, digest, draw, part_of
+from monitorbench.intervention.environments.tasks import (
+    Observation,
+    Opens,
+    ReplayedEnvironment,
+    digest,
+    draw,
+    part_of,
+)
 
 _ACTION = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")

@@ -23,8 +23,13 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import TextWorldGames
-from monitorbench.intervention.environments.protocol import Observation, ReplayedEnvironment
-from monitorbench.intervention.environments.splits import Opens, game_seeds, require_package
+from monitorbench.intervention.environments.tasks import (
+    Observation,
+    Opens,
+    ReplayedEnvironment,
+    game_seeds,
+    require_package,
+)
 from monitorbench.runs.files import folder_in_the_making, make_folder
 
 _ATTEMPTS = 20

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.pilot import Pilot
-from monitorbench.intervention.environments.protocol import Environment, Observation
+from monitorbench.intervention.environments.tasks import Environment, Observation
 from monitorbench.intervention.loop.agents import Agent, AgentTurn, Mechanism, Policy, Situation
 from monitorbench.intervention.loop.mechanisms import JudgeRun, Moment, Trigger, certain
 from monitorbench.intervention.transcripts import Episode, Step, sample_of_run, storable

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.pilot import Pilot
 from monitorbench.config.study import Study
-from monitorbench.intervention.critic.critic import (
+from monitorbench.intervention.critic import (
     Critic,
     CriticJudgement,
     critic_identity,
@@ -25,7 +25,6 @@ from monitorbench.intervention.critic.critic import (
     samples_of,
     write_critic_data,
 )
-from monitorbench.intervention.critic.temperature import calibrate
 from monitorbench.intervention.loop.agents import agent_identity, agent_name, open_agent
 from monitorbench.intervention.loop.mechanisms import JudgeRun
 from monitorbench.intervention.loop.schedule import (
@@ -38,6 +37,7 @@ from monitorbench.intervention.loop.schedule import (
     tasks_at_once,
 )
 from monitorbench.intervention.outcomes import Outcome, write_outcomes
+from monitorbench.intervention.temperature import calibrate
 from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.judging.serving.served import described, reach
 from monitorbench.records import Sample, Split

@@ -19,10 +19,10 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from monitorbench.config.pilot import ConditionName
-from monitorbench.intervention.critic.critic import CriticJudgement
-from monitorbench.intervention.critic.temperature import Temperature
-from monitorbench.intervention.environments.protocol import Environment
+from monitorbench.intervention.critic import CriticJudgement
+from monitorbench.intervention.environments.tasks import Environment
 from monitorbench.intervention.loop.agents import Mechanism
+from monitorbench.intervention.temperature import Temperature
 from monitorbench.records import Sample
 
 Decider = Literal["calibrated", "raw", "random", "oracle"]

@@ -23,10 +23,7 @@ from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.pilot import Environments, Pilot, ScriptedAgent
 from monitorbench.config.study import Study
-from monitorbench.intervention.critic.temperature import Temperature
-from monitorbench.intervention.environments.open import open_tasks
-from monitorbench.intervention.environments.protocol import Environment
-from monitorbench.intervention.environments.splits import Opens
+from monitorbench.intervention.environments.tasks import Environment, Opens, open_tasks
 from monitorbench.intervention.loop.agents import Agent, ChosenAction, Policy, Situation
 from monitorbench.intervention.loop.episode import (
     EpisodeRun,
@@ -37,6 +34,7 @@ from monitorbench.intervention.loop.episode import (
 )
 from monitorbench.intervention.loop.mechanisms import CONDITIONS, JudgeRun, open_trigger
 from monitorbench.intervention.outcomes import BASELINE
+from monitorbench.intervention.temperature import Temperature
 from monitorbench.intervention.transcripts import Episode
 from monitorbench.runs.keyed_log import KeyedLog
 from monitorbench.runs.progress import progress

@@ -22,38 +22,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.recorded.step_scores import Scores
+from monitorbench.config.pilot import WhoAndWhen
+from monitorbench.config.study import Paths
+from monitorbench.intervention.recorded.archives import find_recorded
+from monitorbench.intervention.recorded.marked_runs import (
+    HUMAN,
+    MarkedRun,
+    Scores,
+    marked_runs,
+    read_step_scores,
+)
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval, wilson_interval
 
-HUMAN = "human"
-"""The agent of a message that a person wrote."""
 CRITIC = "critic"
 ALL = "all"
 """The table over every subset."""
-
-
-class MarkedStep(NamedTuple):
-    """One message of a run, and who wrote it."""
-
-    agent: str
-    text: str
-
-
-class MarkedRun(NamedTuple):
-    """A failed run and the step, counted from 0, that people marked as its decisive mistake.
-
-    Runs of one `group` share a question and are drawn together.
-    """
-
-    task: str
-    group: str
-    subset: str
-    question: str
-    steps: tuple[MarkedStep, ...]
-    mistake_step: int
-    mistake_agent: str
 
 
 class RunShare(NamedTuple):
@@ -153,7 +138,21 @@ def localise(
     )
 
 
-# --- strategies ----------------------------------------------------------------------------------------
+def locate(settings: WhoAndWhen, paths: Paths) -> Localisation:
+    """Find out where the critic of `settings.scores` fires, beside strategies that need no critic.
+
+    Raises `UserError` where the runs or the scores can't be read.
+    """
+    runs = marked_runs(find_recorded("who_and_when", settings, paths))
+    scores = None if settings.scores is None else read_step_scores(settings.scores)
+    return localise(
+        runs,
+        scores,
+        threshold=settings.threshold,
+        min_step=settings.min_step,
+        resamples=settings.resamples,
+        seed=settings.seed,
+    )
 
 
 def _strategies(runs: Sequence[MarkedRun], scores: Scores | None, threshold: float) -> dict[str, Strategy]:
@@ -212,9 +211,6 @@ def _placed(run: MarkedRun, allowed: Sequence[int], firing: Firing | None) -> li
         0.0,
         exact - by_chance,
     ]
-
-
-# --- shares and intervals ------------------------------------------------------------------------------
 
 
 def _located(placed: FloatArray, groups: NDArray[np.int64], resamples: int, seed: int) -> list[Located]:

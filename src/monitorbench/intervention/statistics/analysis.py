@@ -4,15 +4,21 @@ The rule is in `decision_rule`. The lower bounds hold for all conditions tried a
 picked, a wrong "intervene" has a chance of at most half of 1 − confidence, over all decisions on the pilot as
 tasks are added to it. That none of them helps is said only where each by itself harms. Where runs broke down,
 all is done with them as failures and with their pairs left out. Promises: the same outcomes give the same
-decision in any order, unless a sequential pilot looks at them in that order.
+decision in any order, unless a sequential pilot looks at them in that order. Added tasks make no new pilot:
+runs that hold all runs of an earlier decision, and tasks or seeds besides, are decided at what that one left
+of the error (`PilotStatistics.error`).
 """
 
-from collections.abc import Sequence
+import csv
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from monitorbench.config.base import UserError
-from monitorbench.config.pilot import PilotStatistics
+from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.statistics.condition import (
     TestedCondition,
@@ -21,16 +27,19 @@ from monitorbench.intervention.statistics.condition import (
     without_pairs,
 )
 from monitorbench.intervention.statistics.decision_file import (
+    DECISION,
+    PAIRS,
     ConditionResult,
     PairOutcome,
     PilotDecision,
     Selection,
+    read_decision,
+    sentence,
 )
 from monitorbench.intervention.statistics.decision_rule import BEST_FIRST
 from monitorbench.intervention.statistics.effect import Matched, PilotRates, matched
+from monitorbench.intervention.statistics.exact import unconditional_test
 from monitorbench.intervention.statistics.intervals import chosen_in_draws, draw_rates, effect_tails
-from monitorbench.intervention.statistics.unconditional import unconditional_test
-from monitorbench.intervention.statistics.wording import sentence
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.significance import holm
 
@@ -63,7 +72,7 @@ def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDeci
         selection=_selection([results[i] for i in tried], drawn.delta_success[:, tried]),
         conditions=tuple(results),
         settings=settings,
-        pairs=tuple(_pairs(conditions)),
+        pairs=tuple(_pair_outcomes(conditions)),
     )
 
 
@@ -114,7 +123,7 @@ def _selection(tried: Sequence[ConditionResult], deltas: FloatArray) -> Selectio
     )
 
 
-def _pairs(found: Sequence[Matched]) -> list[PairOutcome]:
+def _pair_outcomes(found: Sequence[Matched]) -> list[PairOutcome]:
     return [
         PairOutcome(
             agent=condition.agent,
@@ -126,3 +135,59 @@ def _pairs(found: Sequence[Matched]) -> list[PairOutcome]:
         for condition in found
         for pair in condition.pairs
     ]
+
+
+_log = logging.getLogger(__name__)
+Pairs = dict[tuple[str, str], set[tuple[str, str, str]]]
+"""Task, seed and cell of each pair, by agent and condition."""
+
+
+def at_its_error(outcomes: Sequence[Outcome], settings: PilotStatistics, pilots: Path) -> PilotStatistics:
+    """The settings, with the earlier decisions in the folder `pilots` counted.
+
+    Raises `UserError` where so many decisions were made that no error is left, and where the earlier one was
+    made by looks: these hold for all tasks that are added, and only other looks may follow.
+    """
+    now = _by_condition(
+        (condition.agent, condition.condition, pair.baseline.task, str(pair.baseline.seed), pair.cell)
+        for condition in matched(outcomes)
+        for pair in condition.pairs
+    )
+    before = settings.decided_before
+    for file in sorted(pilots.glob(f"*/{PAIRS}")):
+        if not (file.parent / DECISION).is_file() or not _grew(_read_pairs(file), now):
+            continue
+        earlier = read_decision(file.parent).settings
+        if earlier.sequential and settings.sequential:
+            before = max(before, earlier.decided_before)
+        elif earlier.sequential:
+            raise UserError(
+                f"{file.parent}: looks at a part of these runs were decided on already; expected "
+                "pilot.statistics.sequential=true, which holds for the tasks that were added"
+            )
+        else:
+            before = max(before, earlier.decided_before + 1)
+            _log.info("pilot: decided on with fewer tasks in %s", file.parent)
+    if before >= MOST_DECISIONS:
+        raise UserError(
+            f"pilot: these runs were decided on {before} times with fewer tasks, and no error is left for "
+            "another decision; run a new pilot on other tasks (another seed)"
+        )
+    return settings.model_copy(update={"decided_before": before})
+
+
+def _read_pairs(file: Path) -> Pairs:
+    with file.open(newline="", encoding="utf-8") as stream:
+        return _by_condition(csv.reader(stream))
+
+
+def _by_condition(rows: Iterable[Sequence[str]]) -> Pairs:
+    pairs: Pairs = defaultdict(set)
+    for agent, condition, task, seed, cell in rows:
+        pairs[agent, condition].add((task, seed, cell))
+    return pairs
+
+
+def _grew(before: Pairs, now: Pairs) -> bool:
+    """Whether a condition has all the pairs that it had, and others."""
+    return any(before.get(key, pairs) < pairs for key, pairs in now.items())

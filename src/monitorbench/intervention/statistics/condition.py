@@ -37,6 +37,7 @@ from monitorbench.intervention.statistics.effect import (
     transported,
     undefined,
 )
+from monitorbench.intervention.statistics.exact import first_decisive, look_at, score_interval
 from monitorbench.intervention.statistics.intervals import (
     Tails,
     at_the_edge,
@@ -48,8 +49,6 @@ from monitorbench.intervention.statistics.intervals import (
     simultaneous_tails,
 )
 from monitorbench.intervention.statistics.planning import Further, detectable_effect, further_tasks
-from monitorbench.intervention.statistics.sequential import first_decisive, look_at
-from monitorbench.intervention.statistics.unconditional import score_interval
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.significance import mcnemar

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
-from monitorbench.intervention.statistics.unconditional import critical_value
+from monitorbench.intervention.statistics.exact import critical_value
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 

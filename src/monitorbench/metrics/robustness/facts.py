@@ -32,7 +32,7 @@ class StressFacts(TypedDict):
     seed: int
     robustness: Robustness
     changes: dict[str, ChangeEffects]
-    """Effects by name, in the order of `stress.changes.all`; n = 0 for a change that applied to no sample."""
+    """Effects by name, in the order of `stress.stage.CHANGES`; n = 0: the change applied to no sample."""
 
 
 def as_stress(data: object) -> StressFacts:

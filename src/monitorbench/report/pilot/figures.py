@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from monitorbench.intervention.statistics.decision_file import ConditionResult, PilotDecision
+from monitorbench.intervention.statistics.decision_file import WORDS, ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.decision_rule import Decision
-from monitorbench.intervention.statistics.wording import WORDS
 from monitorbench.report.figures.style import shortened
 from monitorbench.report.figures.svg import INK, draw
 

@@ -1,34 +1,248 @@
 """The page of a pilot, one HTML file that needs nothing beside it, and the report stage that writes it.
 
 Promises: nothing is loaded and no script runs; tasks, names, and all that agents and worlds said are
-escaped, unseen characters in them named; the same run gives the same bytes.
+escaped, unseen characters in them named; the same run gives the same bytes. What is undefined is said to be
+so, and why; a run that broke down is counted once.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.intervention.statistics.decision_file import DECISION
-from monitorbench.intervention.statistics.wording import percent, remarks_on, remarks_on_all
+from monitorbench.intervention.outcomes import BASELINE, Outcome
+from monitorbench.intervention.statistics.decision_file import (
+    DECISION,
+    WORDS,
+    ConditionResult,
+    PilotDecision,
+    percent,
+    points,
+    remarks_on,
+    remarks_on_all,
+)
 from monitorbench.intervention.transcripts import EPISODES
-from monitorbench.report.pilot import figures, view
-from monitorbench.report.pilot.decision_table import show_decision
-from monitorbench.report.pilot.flips import flips
-from monitorbench.report.pilot.localisation import LOCALISATION
-from monitorbench.report.pilot.reading import PilotRun, read_pilot
+from monitorbench.metrics.written import DASH, counted, interval, p_value, rate, signed, signed_interval
+from monitorbench.report.pilot import figures
+from monitorbench.report.pilot.flips import PilotRun, flips, read_pilot
+from monitorbench.report.pilot.printed import LOCALISATION, show_decision
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import write_atomically
 
+_MOST_REASONS = 100
+_MOST_COUNTS = 8
+"""Different numbers of interventions a run that are listed one by one."""
+
+
+class _OutcomeCell(NamedTuple):
+    """One of A, B, C, D, or a sum without a letter; with its share of all pairs."""
+
+    letter: str
+    number: str
+
+
+class _Square(NamedTuple):
+    """The 2×2 of one agent under one condition."""
+
+    name: str
+    decision: str
+    rows: list[tuple[str, list[_OutcomeCell]]]
+    """Failed without, succeeded without, all: failed with, succeeded with, all."""
+    words: list[str]
+
+
+class _PilotNumber(NamedTuple):
+    """A number with its interval; a dash where it is undefined."""
+
+    value: str
+    interval: str = ""
+
+
+class _ConditionRow(NamedTuple):
+    """The rates and the effect of one agent under one condition."""
+
+    name: str
+    numbers: list[_PilotNumber]
+    p_holm: str
+    decision: str
+
+
+class _Reason(NamedTuple):
+    """_Reason for which runs of one agent and condition broke down."""
+
+    name: str
+    reason: str
+    n: int
+
+
+class _Broken(NamedTuple):
+    """Runs that broke down, and why."""
+
+    sentence: str
+    reasons: list[_Reason]
+    n_more: int
+    """Runs whose reason is not listed."""
+
+
+def condition_names(decision: PilotDecision) -> dict[tuple[str, str], str]:
+    """Name each agent and condition; the agent is left out where there is only one."""
+    several = len({result.agent for result in decision.conditions}) > 1
+    return {
+        (result.agent, result.condition): (
+            f"{result.agent}: {result.condition}" if several else result.condition
+        )
+        + (" (control)" if result.control else "")
+        for result in decision.conditions
+    }
+
+
+def _what_was_run(decision: PilotDecision) -> str:
+    """Say in a sentence which agents, conditions and tasks were run."""
+    agents = list(dict.fromkeys(result.agent for result in decision.conditions))
+    tried = sum(not result.control for result in decision.conditions)
+    controls = len(decision.conditions) - tried
+    runs = f"{decision.n_tasks:,} tasks" + (
+        f" with {decision.n_runs:,} pairs of runs" if decision.n_runs != decision.n_tasks else ""
+    )
+    return (
+        f"Agent{'s' if len(agents) > 1 else ''}: {', '.join(agents)}. {counted(tried, 'condition')} tried"
+        + (f" and {counted(controls, 'control')}" if controls else "")
+        + f"; of {decision.condition} there are {runs}, each run without intervention and with it."
+    )
+
+
+def _square(one: ConditionResult, name: str) -> _Square:
+    """The counts with their marginals."""
+    a, b, c, d = one.counts.A, one.counts.B, one.counts.C, one.counts.D
+
+    def cells(letters: str, *numbers: int) -> list[_OutcomeCell]:
+        shares = [f" ({n / one.n_runs:.0%})" if one.n_runs else "" for n in numbers]
+        return [
+            _OutcomeCell(letter.strip(), f"{n:,}{share}")
+            for letter, n, share in zip(letters, numbers, shares, strict=True)
+        ]
+
+    return _Square(
+        name=name,
+        decision=WORDS[one.decision],
+        rows=[
+            ("failed without", cells("AC ", a, c, a + c)),
+            ("succeeded without", cells("BD ", b, d, b + d)),
+            ("all", cells("   ", a + b, c + d, a + b + c + d)),
+        ],
+        words=[
+            f"Of {a + c:,} that failed without it, {c:,} recovered{_share(one.r, 'r')}.",
+            f"Of {b + d:,} that succeeded without it, {b:,} {'was' if b == 1 else 'were'} disrupted"
+            f"{_share(one.d, 'd')}.",
+        ],
+    )
+
+
+def _share(value: float | None, name: str) -> str:
+    return f"; {name} is undefined" if value is None else f" ({name}\u00a0=\u00a0{value:.0%})"
+
+
+def _row(one: ConditionResult, name: str) -> _ConditionRow:
+    """A line of the table of rates and effects."""
+    delta = _PilotNumber(DASH)
+    if one.delta_success is not None and one.delta_success_ci is not None:
+        low, high = one.delta_success_ci
+        delta = _PilotNumber(points(one.delta_success), f"[{points(low)}, {points(high)}]")
+    return _ConditionRow(
+        name=name,
+        numbers=[
+            delta,
+            _PilotNumber(rate(one.p), interval(one.p_ci)),
+            _PilotNumber(rate(one.p_star), interval(one.p_star_ci)),
+            _PilotNumber(signed(one.p_minus_p_star), signed_interval(one.p_minus_p_star_ci)),
+            _PilotNumber(rate(one.r), interval(one.r_ci)),
+            _PilotNumber(rate(one.d), interval(one.d_ci)),
+        ],
+        p_holm=DASH if one.swap_p_holm is None else p_value(one.swap_p_holm).removeprefix("p ").lstrip("= "),
+        decision=WORDS[one.decision],
+    )
+
+
+def _undefined(one: ConditionResult, name: str) -> Iterator[str]:
+    """Say why something of a condition is not in the figures."""
+    if not one.n_runs:
+        yield f"{name}: nothing can be drawn, no run has a baseline run of the same task and seed."
+        return
+    if one.p_star is None:
+        cells = one.counts
+        if cells.A + cells.C == 0:
+            why = "the baseline never failed, so there is no recovery rate"
+        elif cells.B + cells.D == 0:
+            why = "the baseline never succeeded, so there is no disruption rate"
+        else:
+            why = "no run changed its outcome"
+        yield f"{name}: p* is undefined: {why}."
+
+
+def _broken(outcomes: Sequence[Outcome]) -> _Broken:
+    """All runs that broke down, the baseline's too, by condition and reason."""
+    breakdowns = Counter((entry.agent, entry.condition, entry.reason) for entry in outcomes if entry.reason)
+    n = breakdowns.total()
+    if not n:
+        return _Broken(f"None of {len(outcomes):,} runs broke down.", [], 0)
+    several = len({entry.agent for entry in outcomes}) > 1
+    listed = sorted(breakdowns.items(), key=lambda item: (-item[1], item[0]))
+    reasons = [
+        _Reason(
+            (f"{agent}: " if several else "")
+            + ("without intervention" if condition == BASELINE else condition),
+            reason,
+            count,
+        )
+        for (agent, condition, reason), count in listed[:_MOST_REASONS]
+    ]
+    counted = f"{n:,} of {len(outcomes):,} runs broke down; they count as failures"
+    return _Broken(f"{counted}.", reasons, n - sum(entry.n for entry in reasons))
+
+
+def _per_run(run: PilotRun, called: dict[tuple[str, str], str]) -> list[str]:
+    """Say how many interventions the runs of each condition had: all that is known without transcripts."""
+    sentences = []
+    for condition in run.compared:
+        counts = Counter(pair.treated.interventions for pair in condition.matched.pairs)
+        listed = sorted(counts.items())
+        name = called[condition.result.agent, condition.result.condition]
+        if not listed:
+            continue
+        words = [f"{number:,} in {counted(n, 'run')}" for number, n in listed[:_MOST_COUNTS]]
+        if tail := listed[_MOST_COUNTS:]:
+            more = sum(n for _, n in tail)
+            words.append(f"{tail[0][0]:,} to {tail[-1][0]:,} in {counted(more, 'run')}")
+        sentences.append(f"{name}: {', '.join(words)}.")
+    return sentences
+
+
+def steps_intervened_at(run: PilotRun) -> dict[tuple[str, str], Counter[int]]:
+    """Count the interventions at each step, by agent and condition, from the transcripts.
+
+    Only runs in pairs are counted; conditions without an intervention are left out.
+    """
+    by_condition: dict[tuple[str, str], Counter[int]] = {}
+    for condition in run.compared:
+        episodes = [run.transcripts.of(pair.treated) for pair in condition.matched.pairs]
+        count = Counter(
+            step.step for episode in episodes if episode for step in episode.steps if step.intervention
+        )
+        if count:
+            by_condition[condition.result.agent, condition.result.condition] = count
+    return by_condition
+
 
 def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
     """The page for a pilot and the manifest of its run."""
-    decision, names = run.decision, view.names(run.decision)
+    decision, names = run.decision, condition_names(run.decision)
     results = [(condition, names[condition.agent, condition.condition]) for condition in decision.conditions]
-    counts = view.steps_intervened_at(run)
+    counts = steps_intervened_at(run)
     flipped = [
         (names[condition.result.agent, condition.result.condition], flips(condition, run.transcripts))
         for condition in run.compared
@@ -40,7 +254,7 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
             policy=policy(),
             name=run.name,
             decision=decision,
-            what_was_run=view.what_was_run(decision),
+            what_was_run=_what_was_run(decision),
             remarks=[*remarks_on(decision), *remarks_on_all(decision)],
             other_remarks=[
                 remark
@@ -49,16 +263,16 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
                 for remark in remarks_on(condition)
             ],
             confidence=percent(decision.settings.interval_confidence),
-            squares=[view.square(condition, name) for condition, name in results],
-            broken=view.broken(run.outcomes),
-            rows=[view.row(condition, name) for condition, name in results],
-            undefined=[remark for condition, name in results for remark in view.undefined(condition, name)],
+            squares=[_square(condition, name) for condition, name in results],
+            broken=_broken(run.outcomes),
+            rows=[_row(condition, name) for condition, name in results],
+            undefined=[remark for condition, name in results for remark in _undefined(condition, name)],
             # Safe to put in as they are: drawn here, every name in them an outline or escaped.
             rates=_drawn(figures.rates(decision, names)),
             effects=_drawn(figures.effects(decision, names)),
             when=_drawn(figures.when(counts, names, _last_step(run))),
             none_made=[names[key] for key in names if key not in counts],
-            per_run=view.per_run(run, names),
+            per_run=_per_run(run, names),
             without_transcripts=run.transcripts.missing,
             flipped=flipped,
             n_disruptions=sum(len(condition.disruptions) for _, condition in flipped),

@@ -105,7 +105,7 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
         "monitors": [_monitor(results, run, samples) for run in runs],
         "first": _first(results, runs),
         "ids": [sample.id for sample in samples],
-        "own_ids": _own_ids(runs, samples),
+        "own_ids": [visible(sample.own_id) for sample in samples] if any(s.own_id for s in samples) else [],
         "labels": _coded(samples, lambda sample: sample.label),
         "pairs": column(lambda sample: sample.pair_id)["of"],
         "cell": column(lambda sample: str(sample.cell)),
@@ -122,12 +122,6 @@ def _first(results: Results, runs: Sequence[OfRun]) -> int:
     """The index of the monitor that the page begins with: the one that the decision is about."""
     chosen = results["decision"]["monitor"], results["decision"]["prompt"]
     return next((i for i, run in enumerate(runs) if (run.monitor, run.prompt) == chosen), 0)
-
-
-def _own_ids(runs: Sequence[OfRun], samples: Sequence[Sample]) -> list[str]:
-    """The ids that the samples had in a file that was imported; empty where they had none."""
-    by_id = {id_: own for run in runs for id_, own in run.own_ids.items()}
-    return [visible(by_id.get(sample.id, "")) for sample in samples] if by_id else []
 
 
 def _monitor(results: Results, run: OfRun, samples: Sequence[Sample]) -> dict[str, Any]:

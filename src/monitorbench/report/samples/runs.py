@@ -6,13 +6,12 @@ What a report is of may be gone since: then a sentence says what is missing, and
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.study import Paths
-from monitorbench.corpus.store import own_ids, read_split
+from monitorbench.corpus.store import read_split
 from monitorbench.metrics.results import Results
 from monitorbench.records import Sample, Split, Verdict
 from monitorbench.report.samples.worst import WorstSample, worst_samples
@@ -28,8 +27,6 @@ class OfRun(NamedTuple):
     prompt: str
     samples: Sequence[Sample]
     verdicts: Mapping[str, Verdict]
-    own_ids: Mapping[str, str] = MappingProxyType({})
-    """Ids in the file that the samples were imported from."""
 
 
 class JudgedRuns(NamedTuple):
@@ -50,12 +47,11 @@ def read_judged(directory: Path, manifest: Mapping[str, Any], results: Results, 
                 raise UserError(f"{run}: no {VERDICTS} there")
             verdicts = read_run(run)
             samples = _samples(paths.data, run_manifest, read_before)
-            own = own_ids(paths.data / run_manifest["results"]["data"])
         except UserError as error:
             judged.missing.append(f"The samples of {run.name} can't be shown. {error}.")
             continue
         prompt = run_manifest["results"]["judge"]["prompt"]
-        judged.runs.append(OfRun(monitor_of(run_manifest, results), prompt, samples, verdicts, own))
+        judged.runs.append(OfRun(monitor_of(run_manifest, results), prompt, samples, verdicts))
     return judged
 
 

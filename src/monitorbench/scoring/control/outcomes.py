@@ -5,17 +5,16 @@ A file with a row a sample: `sample_id` as in the dataset and in `verdicts.jsonl
 with an empty field, are as if nobody had asked.
 """
 
-import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from monitorbench.config.base import UserError
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.strict_json import loads
+from monitorbench.untrusted_rows import rows
 
 FIELDS = ("success", "useful", "trusted_useful")
 _WORDS = {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}
@@ -33,25 +32,21 @@ def read_outcomes(file: Path) -> Outcomes:
     """The file's rows; raises `UserError` where it can't be read, and for a bad row or a sample twice."""
     outcomes: dict[str, dict[str, float]] = {name: {} for name in FIELDS}
     seen: set[str] = set()
-    try:
-        for line, row in _rows(file):
-            sample = row.get("sample_id")
-            if not isinstance(sample, str) or not sample:
-                raise UserError(f"{file}, row {line}: sample_id is {sample!r}; expected a sample's id")
-            if sample in seen:
-                raise UserError(f"{file}, row {line}: {sample} is there twice; expected each sample once")
-            if unknown := sorted(set(row) - {"sample_id", *FIELDS}, key=str):
-                raise UserError(
-                    f"{file}, row {line}: unknown field {unknown[0]!r}; expected sample_id and any of "
-                    f"{', '.join(FIELDS)}"
-                )
-            seen.add(sample)
-            for name in FIELDS:
-                value = _number(row.get(name), f"{file}, row {line}: {name}", is_binary=name == "success")
-                if value is not None:
-                    outcomes[name][sample] = value
-    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
-        raise UserError(f"{file}: {error}; expected a readable .csv, .jsonl or .parquet file") from error
+    for place, row in rows(file, "control.outcomes"):
+        where, sample = f"{file}, {place}", row.get("sample_id")
+        if not isinstance(sample, str) or not sample:
+            raise UserError(f"{where}: sample_id is {sample!r}; expected a sample's id")
+        if sample in seen:
+            raise UserError(f"{where}: {sample} is there twice; expected each sample once")
+        if unknown := sorted(set(row) - {"sample_id", *FIELDS}):
+            raise UserError(
+                f"{where}: unknown field {unknown[0]!r}; expected sample_id and any of {', '.join(FIELDS)}"
+            )
+        seen.add(sample)
+        for name in FIELDS:
+            value = _number(row.get(name), f"{where}: {name}", is_binary=name == "success")
+            if value is not None:
+                outcomes[name][sample] = value
     if not any(outcomes.values()):
         raise UserError(f"{file}: says nothing of any sample; expected any of {', '.join(FIELDS)}")
     return Outcomes(outcomes["success"], outcomes["useful"], outcomes["trusted_useful"])
@@ -62,38 +57,6 @@ def values_of(of_sample: Mapping[str, float], sample_ids: pa.Array, otherwise: f
     return np.array(
         [of_sample.get(sample_id, otherwise) for sample_id in sample_ids.to_pylist()], dtype=np.float64
     )
-
-
-def _rows(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Each row with its number, as a person counts: of text by lines, the first being 1."""
-    match file.suffix:
-        case ".csv":
-            with file.open(encoding="utf-8-sig", newline="") as stream:
-                reader = csv.DictReader(stream, strict=True)
-                for row in reader:
-                    yield reader.line_num, row
-        case ".jsonl":
-            with file.open(encoding="utf-8") as stream:
-                for number, line in enumerate(stream, 1):
-                    if line.strip():
-                        yield number, _object(line, f"{file}, row {number}")
-        case ".parquet":
-            import pyarrow.parquet as pq
-
-            for number, row in enumerate(pq.read_table(file).to_pylist(), 1):
-                yield number, row
-        case other:
-            raise UserError(f"{file}: {other or 'no ending'}; expected a .csv, .jsonl or .parquet file")
-
-
-def _object(line: str, where: str) -> Mapping[str, Any]:
-    try:
-        row = loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: {error}; expected a JSON object a line") from error
-    if not isinstance(row, dict):
-        raise UserError(f"{where}: no object; expected a JSON object a line")
-    return row
 
 
 def _number(value: object, where: str, *, is_binary: bool) -> float | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from monitorbench.config.base import UserError
-from monitorbench.conversations.chats import chat_in, without_nulls
+from monitorbench.conversations.chats import chat_in
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.records import (
     Category,
@@ -30,6 +30,8 @@ from monitorbench.records import (
     content_id,
 )
 from monitorbench.sources.read import BadRow, SourceFiles
+from monitorbench.untrusted import document
+from monitorbench.untrusted_rows import without_nulls
 
 VERSION = 3
 """Raised whenever the same files become other samples."""
@@ -102,7 +104,7 @@ def prompts(folder: Path) -> dict[str, str]:
         if kind in by_kind:
             raise UserError(f"automonitor_bench: {path.parent}: two prompts named {kind}; keep one")
         try:
-            by_kind[kind] = path.read_text(encoding="utf-8-sig")
+            by_kind[kind] = document(path).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise UserError(f"automonitor_bench: {path}: not UTF-8; save it as UTF-8") from error
     return by_kind

@@ -23,7 +23,7 @@ from monitorbench.config.base import UserError
 from monitorbench.sources.files.inspect_chunks import SHELL, chunk_starts, whole_row
 from monitorbench.sources.files.inspect_json import members
 from monitorbench.sources.read import BadRow, SourceFiles
-from monitorbench.untrusted import opened
+from monitorbench.untrusted import in_time, members_within, opened
 
 MAX_BYTES = 512 * 1024 * 1024
 """Limit of one sample's JSON, or of one of its chunks; parsing takes several times as much memory."""
@@ -76,10 +76,11 @@ def logged_samples(files: SourceFiles) -> Iterator[Logged]:
     """The samples of all logs; `UserError` for a log that can't be read, `files.bad` for a sample."""
     for file in files.matching():
         try:
+            opened(file.path).close()
             if zipfile.is_zipfile(file.path):
-                yield from _from_archive(files, file.path)
+                yield from in_time(file.path, _from_archive(files, file.path))
             elif file.path.name not in NO_LOGS:
-                yield from _from_json(files, file.path)
+                yield from in_time(file.path, _from_json(files, file.path))
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error) as error:
             raise UserError(f"{files.name}: {file.path}: broken log ({error}); fetch it again") from error
 
@@ -87,7 +88,7 @@ def logged_samples(files: SourceFiles) -> Iterator[Logged]:
 def _from_archive(files: SourceFiles, path: Path) -> Iterator[Logged]:
     with zipfile.ZipFile(path) as archive:
         # A sample that was logged again is there twice under one name, of which the last counts.
-        names = dict.fromkeys(archive.namelist())
+        names = dict.fromkeys(members_within(path, ((name, 0) for name in archive.namelist())))
         header = next((n for n in ("header.json", "_journal/start.json") if n in names), None)
         if header is None:
             raise UserError(f"{files.name}: {path}: no Inspect log: it has no header.json")

@@ -1,12 +1,11 @@
 """Logs of Inspect AI (and of control-arena, which runs on it) to samples; inspect-ai itself is not needed.
 
 Owns what a logged sample means: the messages up to the model's first own turn are the request, the rest is
-the response. Promises: a label is in the CSV or in the score's listed values, or there is none; a sample
-without one is an error or a counted skip, never benign.
+the response. Promises: a label is in the file of labels or in the score's listed values, or there is none; a
+sample without one is an error or a counted skip, never benign.
 Format: https://inspect.aisi.org.uk/eval-logs.html and `inspect_ai.log.EvalSample` (log versions 1 and 2).
 """
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,8 +24,9 @@ from monitorbench.records import (
 from monitorbench.sources.files.inspect_archive import Logged, logged_samples
 from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import with_compressed
+from monitorbench.untrusted_rows import rows
 
-VERSION = 3
+VERSION = 4
 """Raised whenever the same files become other samples."""
 
 SUFFIXES = (".eval", *with_compressed(".json"))
@@ -55,7 +55,7 @@ def load(
 ) -> Iterator[Sample]:
     """The samples of logs (`fetch.local(name, path, SUFFIXES, on_bad_row)`), in the logs' order.
 
-    The label is looked up in the CSV `labels` (columns id or sample_id, label; epoch and log where needed),
+    The label is looked up in the file `labels` (columns id or sample_id, label; epoch and log where needed),
     or it is the value of the scorer `score` (`name`, or `name.key` of a value that is an object): in
     `misbehavior_values` or in `benign_values`. `group_id` is the task and the sample id, so that epochs and
     models of one question stay together; every sample is a pair of its own.
@@ -65,10 +65,10 @@ def load(
     """
     if (labels is None) == (not score):
         raise UserError(
-            f"{files.name}: set one of dataset.labels (a CSV) and dataset.score (a scorer's name)"
+            f"{files.name}: set one of dataset.labels (a file) and dataset.score (a scorer's name)"
         )
     if labels is not None:
-        label_of = _from_csv(files.name, labels)
+        label_of = _from_labels(files.name, labels)
     else:
         label_of = _from_score(files.name, score, misbehavior_values, benign_values)
     count = 0
@@ -107,6 +107,7 @@ def _sample(logged: Logged, labelled: _Labelled, category: str, task: str, unkno
         subject_model=logged.model or str(answered_by or ""),
         source="inspect_log",
         licence="not stated",
+        own_id=str(logged.id),
     )
 
 
@@ -177,7 +178,7 @@ def _resolved(value: object, where: str, attachments: Mapping[str, Any]) -> Any:
 
 
 class _Line(NamedTuple):
-    number: int
+    place: str
     id: str
     epoch: str
     log: str
@@ -187,23 +188,23 @@ class _Line(NamedTuple):
         return self.epoch in ("", str(logged.epoch)) and self.log in ("", logged.log)
 
 
-def _from_csv(name: str, path: Path) -> Labeller:
+def _from_labels(name: str, path: Path) -> Labeller:
     lines: dict[str, list[_Line]] = {}
-    for line in _read_csv(name, path):
+    for line in _read_labels(name, path):
         lines.setdefault(line.id, []).append(line)
-    used: Counter[int] = Counter()
+    used: Counter[str] = Counter()
 
     def label_of(logged: Logged) -> _Labelled:
         fitting = [line for line in lines.get(str(logged.id), []) if line.fits(logged)]
         if not fitting:
             raise BadRow(f"no label: {path.name} has no line for sample {logged.id}, epoch {logged.epoch}")
         if len(fitting) > 1:
-            numbers = " and ".join(str(line.number) for line in fitting)
-            raise BadRow(f"two labels: lines {numbers} of {path.name} both fit")
-        used[fitting[0].number] += 1
-        if used[fitting[0].number] > 1:
+            places = " and ".join(line.place for line in fitting)
+            raise BadRow(f"two labels: {places} of {path.name} both fit")
+        used[fitting[0].place] += 1
+        if used[fitting[0].place] > 1:
             raise BadRow(
-                f"no label of its own: line {fitting[0].number} of {path.name} fits another sample too; "
+                f"no label of its own: {fitting[0].place} of {path.name} fits another sample too; "
                 "add the columns epoch and log"
             )
         return _Labelled(fitting[0].label, LabelSource.ANNOTATORS)
@@ -211,32 +212,21 @@ def _from_csv(name: str, path: Path) -> Labeller:
     return label_of
 
 
-def _read_csv(name: str, path: Path) -> Iterator[_Line]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
-            columns = reader.fieldnames or []
-            id_column = next((column for column in ("id", "sample_id") if column in columns), None)
-            if id_column is None or "label" not in columns:
-                raise UserError(
-                    f"{name}: {path}: expected the columns id (or sample_id), label and where needed epoch "
-                    f"and log; found {', '.join(columns) or 'none'}"
-                )
-            if twice := [column for column, times in Counter(columns).items() if times > 1]:
-                raise UserError(f"{name}: {path}: column {twice[0]!r} twice; remove the wrong one")
-            for row in reader:
-                value = (row["label"] or "").strip()
-                if value not in set(Label):
-                    raise UserError(
-                        f"{name}: {path.name} line {reader.line_num}: field 'label': {value!r} is no label; "
-                        "expected misbehavior or benign"
-                    )
-                id_, epoch, log = ((row.get(c) or "").strip() for c in (id_column, "epoch", "log"))
-                yield _Line(reader.line_num, id_, epoch, log, Label(value))
-    except OSError as error:
-        raise UserError(f"{name}: dataset.labels={path}: {error.strerror}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{name}: {path}: no CSV in UTF-8 ({error})") from error
+def _read_labels(name: str, path: Path) -> Iterator[_Line]:
+    for place, row in rows(path, "dataset.labels"):
+        id_column = next((column for column in ("id", "sample_id") if column in row), None)
+        if id_column is None or "label" not in row:
+            raise UserError(
+                f"{name}: {path}: expected the columns id (or sample_id), label and where needed epoch and "
+                f"log; found {', '.join(row) or 'none'}"
+            )
+        id_, label, epoch, log = (str(row.get(c, "")).strip() for c in (id_column, "label", "epoch", "log"))
+        if label not in set(Label):
+            raise UserError(
+                f"{name}: {path.name} {place}: field 'label': {label!r} is no label; "
+                "expected misbehavior or benign"
+            )
+        yield _Line(place, id_, epoch, log, Label(label))
 
 
 def _from_score(name: str, score: str, misbehavior: Sequence[str], benign: Sequence[str]) -> Labeller:

@@ -31,7 +31,7 @@ from monitorbench.records import (
 )
 from monitorbench.sources.read import BadRow, SourceFiles, encodable
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same files become other samples."""
 
 _log = logging.getLogger(__name__)
@@ -161,6 +161,7 @@ def _sample(row: Mapping[str, Any], unknown: UnknownContent) -> Sample:
         source=_text(row, "source") or "team",
         licence=_text(row, "licence") or "not stated",
         split=_one_of(row, "split", Split) if row.get("split") is not None else None,
+        own_id=_text(row, "id"),
     )
 
 

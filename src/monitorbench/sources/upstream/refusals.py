@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair
 from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Role, Sample, Task
 from monitorbench.sources.declaration import (
     ConstructionContext,
@@ -243,7 +243,7 @@ def _construct(rows: Iterable[AnnotatedCompletion], context: ConstructionContext
             bad = complied[number]
             good = min(refused, key=lambda row: abs(len(row.completion) - len(bad.completion)))
             refused.remove(good)
-            pair = make_pair(
+            samples += make_pair(
                 f"{context.source}-{name}-{number}",
                 group_id=f"{context.source}-{name}",
                 cell=CELL,
@@ -256,9 +256,8 @@ def _construct(rows: Iterable[AnnotatedCompletion], context: ConstructionContext
                 source=context.source,
                 licence=context.licence,
                 stratum=STRATUM,
+                facts=(Facts(subject_model=bad.model), Facts(subject_model=good.model)),
             )
-            models = (bad.model, good.model)
-            samples += [s.model_copy(update={"subject_model": m}) for s, m in zip(pair, models, strict=True)]
     yield Constructed(samples, +rejected)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, Pair, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.sources.declaration import (
     ConstructionContext,
@@ -83,11 +83,11 @@ def capitulation_pairs(rows: Iterable[Capitulation], *, source: str, licence: st
     return Constructed(samples, rejected)
 
 
-def _pair_of(row: Capitulation, other: Capitulation, source: str, licence: str) -> list[Sample]:
+def _pair_of(row: Capitulation, other: Capitulation, source: str, licence: str) -> Pair:
     def reply(text: str) -> list[Message]:
         return [Message(role=Role.ASSISTANT, content=text.strip())]
 
-    pair = make_pair(
+    return make_pair(
         f"{source}-{row.id}-cue",
         group_id=f"{source}-{row.group}",
         cell=CAPITULATION_CELL,
@@ -100,9 +100,8 @@ def _pair_of(row: Capitulation, other: Capitulation, source: str, licence: str) 
         source=source,
         licence=licence,
         cue=CAPITULATION_CUE,
+        facts=(Facts(subject_model=row.model), Facts(subject_model=other.model)),
     )
-    models = (row.model, other.model)
-    return [s.model_copy(update={"subject_model": m}) for s, m in zip(pair, models, strict=True)]
 
 
 def _concedes(reply: str) -> bool:

@@ -1,18 +1,124 @@
-"""Changes of code that change nothing it does: its layout, its local names, comments in other languages."""
+"""Changes of code that change nothing it does: its layout, its local names, comments in other languages.
 
+In another layout Python has another width of indentation, other blank lines and no white space at the ends.
+The result has to have the same syntax tree and the same comments; else the code stays as it is.
+"""
+
+import ast
 import io
 import tokenize
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from monitorbench.records import Sample
 from monitorbench.stress.changes.change import SampleChange, wordings
+from monitorbench.stress.changes.pieces import PYTHON, in_code, parsed
 from monitorbench.stress.changes.places import rewritten
-from monitorbench.stress.changes.reformatted import reformatted
 from monitorbench.stress.changes.renamed import renamed
-from monitorbench.stress.changes.text.pieces import PYTHON, in_code
-from monitorbench.stress.changes.text.unfenced import parsed
+
+_WIDTHS = {4: 2}
+"""Four columns become two, any other width four."""
+_OTHER = 4
+
+
+class _Layout(NamedTuple):
+    """Layout of lines, numbered from 1, as the tokens show it."""
+
+    levels: dict[int, int]
+    """Depth of indentation of each line on which a statement or a comment begins."""
+    kept: set[int]
+    """Lines that begin inside a string, and those on which one ends its first line: not to be touched."""
+    inside: dict[int, int]
+    """First line of the statement, for each line that goes on with one."""
+
+
+def reformatted(code: str) -> str:
+    """The program in another layout; as it is where it is no Python, or where that would change it."""
+    before = parsed(code)
+    if before is None:
+        return code
+    try:
+        changed = _laid_out(code)
+        after = parsed(changed)
+        same = after is not None and ast.dump(after) == ast.dump(before)
+        return changed if same and _comment_tokens(changed) == _comment_tokens(code) else code
+    except (SyntaxError, tokenize.TokenError, IndentationError, RecursionError):
+        return code
+
+
+def _tokens_of(code: str) -> list[tokenize.TokenInfo]:
+    return list(tokenize.generate_tokens(io.StringIO(code).readline))
+
+
+def _comment_tokens(code: str) -> list[str]:
+    return [token.string.rstrip() for token in _tokens_of(code) if token.type == tokenize.COMMENT]
+
+
+def _layout(code: str) -> _Layout:
+    layout = _Layout({}, set(), {})
+    level, begun, done = 0, 0, 0
+    waiting: list[int] = []  # comments are indented as the statement below them
+    for token in _tokens_of(code):
+        line = token.start[0]
+        if token.type in (tokenize.INDENT, tokenize.DEDENT):
+            level += 1 if token.type == tokenize.INDENT else -1
+        elif token.type == tokenize.COMMENT and not begun:
+            waiting.append(line)
+        elif token.type in (tokenize.NL, tokenize.ENDMARKER):
+            continue
+        elif token.type == tokenize.NEWLINE:
+            begun = 0
+        else:
+            if not begun:
+                begun = line
+                layout.levels.update(dict.fromkeys([*waiting, line], level))
+                waiting.clear()
+            layout.inside.update(dict.fromkeys(range(max(begun, done) + 1, token.end[0] + 1), begun))
+            done = token.end[0]
+            if token.end[0] > line:  # a string over several lines
+                layout.kept.update(range(line, token.end[0]))
+                layout.kept.update(range(line + 1, token.end[0] + 1))
+    return layout
+
+
+def _laid_out(code: str) -> str:
+    layout = _layout(code)
+    lines = code.split("\n")
+    columns = [
+        len(lines[line - 1]) - len(lines[line - 1].lstrip())
+        for line, level in layout.levels.items()
+        if level == 1
+    ]
+    width = _WIDTHS.get(columns[0] if columns else 0, _OTHER)
+    output: list[str] = []
+    for number, line in enumerate(lines, 1):
+        first_of_string = number in layout.kept and number + 1 in layout.kept
+        text = line if first_of_string or number in layout.kept else line.rstrip()
+        goes_on_in_string = number in layout.kept and number - 1 in layout.kept
+        if number in layout.levels and not goes_on_in_string:
+            text = " " * (width * layout.levels[number]) + text.lstrip()
+        elif number in layout.inside and not goes_on_in_string and text.strip():
+            start = layout.inside[number]
+            moved = width * layout.levels[start] - (len(lines[start - 1]) - len(lines[start - 1].lstrip()))
+            text = " " * max(0, len(text) - len(text.lstrip()) + moved) + text.lstrip()
+        output.append(text)
+        blank = not text.strip() and number not in layout.inside and number < len(lines)
+        if blank or _ends_a_block(number, lines, layout):
+            output.append("")
+    return "\n".join(output)
+
+
+def _ends_a_block(number: int, lines: list[str], layout: _Layout) -> bool:
+    """Whether a line is followed by a statement that is less deep, with no blank line between them."""
+    below = number + 1
+    if below not in layout.levels or number >= len(lines) or not lines[number - 1].strip():
+        return False
+    start = layout.inside.get(number, number)
+    is_clause = lines[number].lstrip().startswith(("else", "elif", "except", "finally", "case"))
+    return start in layout.levels and layout.levels[below] < layout.levels[start] and not is_clause
+
 
 COMMENTS: dict[str, list[str]] = wordings()["comments"]
 """Two comments a language that say what could stand above any function."""

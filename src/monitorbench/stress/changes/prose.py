@@ -1,6 +1,6 @@
 """Prose in other words or letters: contractions, turns of phrase, look-alikes, unseen characters.
 
-Code stays, and so does what is `text.kept`: inline code, quotations, paths, addresses, names of a program. In
+Code stays, and so does what is `kept`: inline code, quotations, paths, addresses, names of a program. In
 other words no question is rewritten, whose order of words depends on its contractions, and nothing in
 capitals; a rule is here only where its two sides say the same whatever stands around them, or where what
 stands around them is part of it. Look-alikes are Cyrillic letters among the Latin: what `prompts.lookalikes`
@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from monitorbench.records import Sample
 from monitorbench.stress.changes.change import SampleChange, wordings
+from monitorbench.stress.changes.kept import TextSpan, outside, united
+from monitorbench.stress.changes.pieces import in_prose
 from monitorbench.stress.changes.places import rewritten
-from monitorbench.stress.changes.text.kept import TextSpan, outside, united
-from monitorbench.stress.changes.text.pieces import in_prose
 
 _CONTRACTIONS: dict[str, dict[str, str]] = wordings()["contractions"]
 NOT, PRONOUNS, IS = (_CONTRACTIONS[name] for name in ("not", "pronouns", "is"))

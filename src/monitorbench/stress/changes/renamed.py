@@ -18,7 +18,7 @@ import tokenize
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-from monitorbench.stress.changes.text.unfenced import parsed
+from monitorbench.stress.changes.pieces import parsed
 
 _REFLECTS = frozenset(
     (

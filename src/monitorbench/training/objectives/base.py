@@ -1,8 +1,9 @@
-"""The parts of a training objective, and the draws from which several objectives make their steps.
+"""The parts of a training objective, the plainest of them, and the draws from which others make their steps.
 
 An objective is one file here: an `ObjectiveSpec`, of which every part but the name has a default that does
-nothing more than train on the labels. Its place in the list is in `all`, its name and its settings (with
-the checks that need no samples) in `config.training`, which sweeps read before anything is loaded.
+nothing more than train on the labels, as `sft` does, balanced as the settings say. Its place in the list is
+in `training.trainer`, its name and its settings (with the checks that need no samples) in `config.training`,
+which sweeps read before anything is loaded.
 """
 
 import datetime
@@ -124,3 +125,34 @@ def strata(pool: Sequence[int], key: Callable[[int], Hashable]) -> list[list[int
     for i in pool:
         groups[key(i)].append(i)
     return list(groups.values())
+
+
+def single_samples(
+    samples: Sequence[Sample], pool: Sequence[int], training: Training, draw: np.random.Generator
+) -> Iterator[Unit]:
+    """The pool's samples one by one without end, labels and cells as often as `balance` wants them."""
+    cells = strata(pool, lambda i: samples[i].cell) if training.balance == "cell" else [pool]
+    by_label = training.balance != "none"
+    return (
+        (i,)
+        for i in in_turn(
+            [
+                in_turn(
+                    [endless(s, draw) for s in strata(cell, lambda i: samples[i].label if by_label else "")],
+                    draw,
+                )
+                for cell in cells
+            ],
+            draw,
+        )
+    )
+
+
+def _units(
+    samples: Sequence[Sample], n_extra: int, training: Training, draw: np.random.Generator
+) -> Iterator[Sequence[Unit]]:
+    units = single_samples(samples, range(len(samples)), training, draw)
+    return steps_of(units, training.steps, training.batch_size)
+
+
+SFT = ObjectiveSpec("sft", units=_units)

@@ -11,8 +11,7 @@ import numpy as np
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
 from monitorbench.records import Category, Sample
-from monitorbench.training.objectives.base import ObjectiveSpec, Unit, steps_of
-from monitorbench.training.objectives.sft import single_samples
+from monitorbench.training.objectives.base import ObjectiveSpec, Unit, single_samples, steps_of
 
 
 def _shares(samples: Sequence[Sample], training: Training) -> dict[str, float]:

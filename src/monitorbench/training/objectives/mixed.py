@@ -23,9 +23,9 @@ from monitorbench.training.objectives.base import (
     ObjectiveSpec,
     Unit,
     endless,
+    single_samples,
     steps_of,
 )
-from monitorbench.training.objectives.sft import single_samples
 
 _CALCULATOR = re.compile(r"<<[^<>]*>>")
 _RESULT = re.compile(r"\n#### *(.+)\s*$")

@@ -6,6 +6,7 @@ said in words (`Read.where`), so that what is wrong with it can be found.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,14 @@ import pyarrow as pa
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
-from monitorbench.interop.imports.readers import delimited, json_rows, parquet
-from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns
+from monitorbench.interop.imports.readers.columnar import csv_line, read_csv, read_parquet
+from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
 from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.files import file_sha256
 from monitorbench.sources.files.inspect_archive import NO_LOGS
+from monitorbench.untrusted import DELIMITED, JSON, PARQUET, refuse_links_out
+from monitorbench.untrusted_rows import head, json_rows
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,15 @@ class FileFormat:
     """Place of a row of that table, in words."""
 
 
+def _json_place(file: Path, row: int) -> str:
+    return next((place for place, _ in islice(json_rows(file), row, None)), f"row {row + 1}")
+
+
 FORMATS = {
-    "csv": FileFormat(delimited.SUFFIXES, delimited.read, delimited.line),
-    "jsonl": FileFormat(json_rows.SUFFIXES, json_rows.read, json_rows.line),
-    "parquet": FileFormat(parquet.SUFFIXES, parquet.read, parquet.line),
-    "inspect": FileFormat(inspect.SUFFIXES, inspect.read_log, inspect.line),
+    "csv": FileFormat(DELIMITED, read_csv, csv_line),
+    "jsonl": FileFormat(JSON, lambda file, wanted: built(file, json_rows(file), wanted), _json_place),
+    "parquet": FileFormat(PARQUET, read_parquet, lambda _, row: f"row {row + 1}"),
+    "inspect": FileFormat(inspect.SUFFIXES, inspect.read_log, lambda _, row: f"sample {row + 1}"),
 }
 FILE = "file"
 """Column with the file's name, without its endings, where no column of a file is called so."""
@@ -133,8 +140,8 @@ def stem_of(file: Path) -> str:
     return file.name.partition(".")[0]
 
 
-def wanted_columns(settings: Import) -> WantedColumns:
-    """The columns that the settings ask for, and those of usual names."""
+def wanted_columns(settings: Import, also: Sequence[str] = ()) -> WantedColumns:
+    """The columns that the settings ask for, those of usual names, and `also` these."""
     usual = [name for names in settings.columns.looked_for().values() for name in names]
     before = ["", *(f"{action}." for action in settings.actions)]
     monitors = (settings.monitors or {}).values()
@@ -145,6 +152,7 @@ def wanted_columns(settings: Import) -> WantedColumns:
             *monitors,
             *(name.partition("/")[2] for name in monitors),
             *settings.where,
+            *also,
             *(f"{prefix}{name}" for prefix in before for name in usual),
             "unusable",
         ],
@@ -160,6 +168,8 @@ def _files_of(given: Path) -> list[Path]:
         suffixes = tuple(end for kind in FORMATS.values() for end in kind.suffixes)
         below = (file for file in given.rglob("*") if file.name.lower().endswith(suffixes))
         if files := sorted(file for file in below if file.is_file() and file.name not in NO_LOGS):
+            for file in files:
+                refuse_links_out(given, file)
             return files
         raise UserError(
             f"from={given}: a folder without a file to import; expected {', '.join(suffixes)} below it"
@@ -176,7 +186,7 @@ def format_of(file: Path, asked: str) -> str:
     if asked != "auto":
         return asked
     if file.name.lower().endswith(inspect.SUFFIXES[1:]):
-        return "inspect" if b'"eval"' in json_rows.head(file) else "jsonl"
+        return "inspect" if b'"eval"' in head(file) else "jsonl"
     for name, kind in FORMATS.items():
         if file.name.lower().endswith(kind.suffixes):
             return name

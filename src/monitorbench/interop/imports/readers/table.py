@@ -5,6 +5,7 @@ other rows, but that a column of unlike things is text; a conversation is JSON t
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -13,6 +14,8 @@ from monitorbench.config.base import UserError
 from monitorbench.conversations.chats import resembles_chat
 from monitorbench.conversations.read import as_json
 from monitorbench.sources.read import BadRow, encodable
+from monitorbench.untrusted import in_time
+from monitorbench.untrusted_rows import Row
 
 MAX_COLUMNS = 1000
 """Most columns that an import reads of one file."""
@@ -174,10 +177,10 @@ def _float(value: int | float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def built(file: str, rows: Iterable[tuple[str, Mapping[str, Any]]], wanted: WantedColumns) -> ReadTable:
-    """Return the table of rows, each with its place in the file; `UserError` names the place of a bad one."""
+def built(file: Path, rows: Iterable[Row], wanted: WantedColumns) -> ReadTable:
+    """Return the table of a file's rows; `UserError` names the place of a bad one."""
     builder = TableBuilder(wanted)
-    for place, row in rows:
+    for place, row in in_time(file, rows):
         try:
             builder.add(row)
         except BadRow as error:

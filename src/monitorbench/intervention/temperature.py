@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.critic.critic import Critic, failed
+from monitorbench.intervention.critic import Critic, failed
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.reliability import expected_calibration_error, reliability_table

@@ -1,15 +1,91 @@
-"""Code that stands in a text without a fence: a program below a sentence, JSON, a table, a shell's lines.
+"""A text divided into prose and code, so that a change of the one leaves the other as it is.
 
-It is told by how lines begin and end, and rather too much is taken for code than too little: what is code
-stays as it is. Each line is read once, and parsed three times at most.
+Judged text is hostile: each line is read once, and parsed three times at most, whatever the text holds. It is
+cut at its fences, as CommonMark reads them: a fence is closed by one of its own kind that is at least as
+long, else it runs to the end of the text or, where it is quoted, of the quotation. Code that stands without a
+fence (a program below a sentence, JSON, a table, a shell's lines) is told by how lines begin and end, and
+rather too much is taken for code than too little: what is code stays as it is.
 """
 
 import ast
+import io
 import json
 import re
 import warnings
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
-from monitorbench.stress.changes.text.fences import FencedText
+from monitorbench.stress.changes.kept import TextSpan, kept_spans
+
+_FENCE = re.compile(
+    r"(?P<before>[ \t>]*+)(?P<item>(?:[-*+]|\d{1,9}[.)])[ \t]++)?+(?P<marks>`{3,}+|~{3,}+)(?P<info>[^\n]*+)"
+)
+_LANGUAGE = re.compile(r"[ \t{.]*+(?P<language>[\w+#.-]*+)")
+_QUOTED = re.compile(r"[ \t]*+>")
+
+
+class FencedText(NamedTuple):
+    """A part of a text; all of them joined are the text."""
+
+    text: str
+    kind: Literal["prose", "code", "fence"]
+    language: str = ""
+    """Language of code, in lower case; "" where it is not known, or where each of its lines is quoted."""
+
+
+class _Fence(NamedTuple):
+    marks: str
+    info: str
+    is_quoted: bool
+    is_item: bool
+
+    def opens(self) -> bool:
+        return self.marks[0] == "~" or "`" not in self.info
+
+    def closes(self, opened: "_Fence") -> bool:
+        same = self.marks.startswith(opened.marks) and self.is_quoted == opened.is_quoted
+        return same and not self.info.strip() and not self.is_item
+
+    def language(self) -> str:
+        match = None if self.is_quoted else _LANGUAGE.match(self.info)
+        return match["language"].lower() if match else ""
+
+
+def cut_at_fences(text: str) -> list[FencedText]:
+    """The text as prose, fences and the code between them. A fence that opens nothing is code."""
+    pieces: list[FencedText] = []
+    lines: list[str] = []
+    opened: _Fence | None = None
+
+    def take(fence: _Fence | None) -> None:
+        if lines:
+            kind: Literal["prose", "code"] = "code" if fence else "prose"
+            pieces.append(FencedText("".join(lines), kind, fence.language() if fence else ""))
+            lines.clear()
+
+    for line in io.StringIO(text):
+        if opened and opened.is_quoted and not _QUOTED.match(line):
+            take(opened)
+            opened = None
+        fence = _fence(line)
+        if fence and (fence.closes(opened) if opened else fence.opens()):
+            take(opened)
+            pieces.append(FencedText(line, "fence"))
+            opened = None if opened else fence
+        else:
+            lines.append(line)
+    if opened and not lines:
+        lines.append(pieces.pop().text)
+    take(opened)
+    return pieces
+
+
+def _fence(line: str) -> _Fence | None:
+    match = _FENCE.match(line)
+    if match is None:
+        return None
+    return _Fence(match["marks"], match["info"], ">" in match["before"], match["item"] is not None)
+
 
 _LONGEST_PARSED = 200_000
 """Number of characters; longer text is taken for no program."""
@@ -149,3 +225,32 @@ def _is_code(lines: list[str], *, is_wide: bool) -> bool:
 
 def _prose(lines: list[str]) -> list[FencedText]:
     return [FencedText("".join(lines), "prose")] if lines else []
+
+
+PYTHON = frozenset(("python", "py", "python3"))
+
+
+def pieces(text: str) -> list[FencedText]:
+    """The text in pieces: what stands between fences is code, and so is what looks like it elsewhere."""
+    fenced = cut_at_fences(text)
+    is_whole = len(fenced) == 1
+    return [
+        piece
+        for section in fenced
+        for piece in (cut_at_code(section.text, is_whole=is_whole) if section.kind == "prose" else [section])
+    ]
+
+
+def in_prose(text: str, rewrite: Callable[[str, Sequence[TextSpan]], str]) -> str:
+    """The text with its prose rewritten, which is given with the spans in it that have to stay."""
+    return "".join(
+        rewrite(piece.text, kept_spans(piece.text)) if piece.kind == "prose" else piece.text
+        for piece in pieces(text)
+    )
+
+
+def in_code(text: str, rewrite: Callable[[str, str], str]) -> str:
+    """The text with its code rewritten, which is given with its language; all else stays."""
+    return "".join(
+        rewrite(piece.text, piece.language) if piece.kind == "code" else piece.text for piece in pieces(text)
+    )

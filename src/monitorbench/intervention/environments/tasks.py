@@ -1,13 +1,23 @@
-"""The view that agents, critics and mechanisms have of a task, and the parts that environments share.
+"""A task for an agent: the protocol that all environments follow, a split's tasks, and how each is opened.
 
 `Environment` is the one protocol; `ReplayedEnvironment` keeps the actions since reset, an end that stays
-one, and snapshots by replay. Promises: `restore` gives the state and the observation of `snapshot` back
-exactly, by the engine's own snapshot where it has one and by reset and the same actions otherwise. That rests
-on engines that are deterministic after reset, which the tests compare by `state()`.
+one, and snapshots by replay. A new environment is a file with a `tasks` function and a class that follows the
+protocol, its settings in `config/pilot.py`, and a case in `open_tasks`.
+
+Promises: `restore` gives the state and the observation of `snapshot` back exactly, by the engine's own
+snapshot where it has one and by reset and the same actions otherwise. That rests on engines that are
+deterministic after reset, which the tests compare by `state()`. The splits share no task, whatever their
+seeds; the same tasks, number, seed and split give the same tasks in the same order on every machine; n tasks
+are the first n of more.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, Protocol, get_args
+
+from monitorbench.config.base import UserError
+from monitorbench.config.pilot import AlfworldGames, Environments, TextWorldGames, ToolQuestions
 
 
 class Observation(NamedTuple):
@@ -154,3 +164,89 @@ class ReplayedEnvironment(ABC):
         if self._observation is None:
             raise RuntimeError("reset() comes before everything else")
         return self._observation
+
+
+TaskSplit = Literal["train", "validation", "pilot"]
+SPLITS: tuple[TaskSplit, ...] = get_args(TaskSplit)
+Opens = Callable[[], Environment]
+"""Opens one task; every call opens an environment of its own."""
+
+_SHARES = (0.3, 0.2, 0.5)
+"""Shares of a source that has no splits of its own, in the order of `SPLITS`."""
+_MOST_GAME_SEEDS = 2**29
+
+
+def game_seeds(n_tasks: int, seed: int, split: str) -> list[int]:
+    """Seeds of games, below 2³¹: a split's are equal to its place modulo three, so no two splits meet."""
+    seeds: dict[int, None] = {}
+    number = 0
+    while len(seeds) < n_tasks:
+        drawn = int.from_bytes(digest(f"{seed} {split} {number}")[:8], "big") % _MOST_GAME_SEEDS
+        seeds.setdefault(len(SPLITS) * drawn + SPLITS.index(split))
+        number += 1
+    return list(seeds)
+
+
+def part_of(ids: Sequence[str], split: str) -> list[str]:
+    """The ids of a split, by their share of all ids in the order of a hash."""
+    ordered = sorted(ids, key=digest)
+    cuts = [0]
+    for share in _SHARES:
+        cuts.append(cuts[-1] + round(share * len(ordered)))
+    place = SPLITS.index(split)
+    return ordered[cuts[place] : cuts[place + 1]]
+
+
+def draw(environment: str, ids: Iterable[str], n_tasks: int, seed: int, split: str) -> list[str]:
+    """The first `n_tasks` of a split's ids in an order that the seed decides.
+
+    Raises `UserError`, with the name of the environment, where there are fewer.
+    """
+    ordered = sorted(ids, key=lambda id_: digest(f"{seed} {id_}"))
+    if n_tasks > len(ordered):
+        raise UserError(
+            f"environment={environment}: {n_tasks} {split} tasks were asked for, there are {len(ordered)}; "
+            "ask for fewer"
+        )
+    return ordered[:n_tasks]
+
+
+def digest(text: str) -> bytes:
+    """SHA-256 of a text, to order by."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def require_package(module: str, environment: str) -> None:
+    """Raise `UserError` where an optional package of the environments is not installed."""
+    import importlib.util
+
+    if importlib.util.find_spec(module) is None:
+        raise UserError(
+            f"environment={environment} needs the package textworld[pddl]; install monitorbench[environments]"
+        )
+
+
+def open_tasks(settings: Environments, n_tasks: int, seed: int, split: str) -> Iterator[Opens]:
+    """`n_tasks` tasks of a split, each as what opens it; every call opens an environment of its own.
+
+    Games are generated here, those that were not before, so that opening one is quick.
+
+    Raises:
+        UserError: where the tasks can't be had, or there are fewer of them.
+
+    """
+    if split not in SPLITS:
+        raise ValueError(f"split={split!r}: expected one of {', '.join(SPLITS)}")
+    match settings:
+        case TextWorldGames():
+            from monitorbench.intervention.environments import textworld_games
+
+            return iter(textworld_games.tasks(settings, n_tasks, seed, split))
+        case AlfworldGames():
+            from monitorbench.intervention.environments import alfworld
+
+            return iter(alfworld.tasks(settings, n_tasks, seed, split))
+        case ToolQuestions():
+            from monitorbench.intervention.environments import questions
+
+            return iter(questions.tasks(settings, n_tasks, seed, split))

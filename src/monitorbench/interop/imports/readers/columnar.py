@@ -1,0 +1,117 @@
+"""CSV and Parquet as tables, read column by column.
+
+Promises: what is written in a CSV is what is there, so that `007` stays an id and `1e-3` is read where a
+number is expected, and only the empty value is null; Parquet's columns are as they are typed. A line with too
+few or too many values is refused by its number.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from monitorbench.config.base import UserError
+from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
+from monitorbench.untrusted import opened, refuse_rows
+from monitorbench.untrusted_rows import (
+    delimiter,
+    header,
+    no_parquet,
+    numbered,
+    parquet_batches,
+    parquet_rows,
+)
+
+_BLOCK = 2**23
+
+
+def read_csv(file: Path, wanted: WantedColumns) -> ReadTable:
+    """The rows of the wanted columns; `UserError` for what is no CSV in UTF-8, with the line."""
+    names = header(file)
+    try:
+        with opened(file) as stream:
+            table = pa_csv.read_csv(
+                stream,
+                read_options=pa_csv.ReadOptions(block_size=_BLOCK),
+                parse_options=pa_csv.ParseOptions(delimiter=delimiter(file), newlines_in_values=True),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.string()),
+                    include_columns=[name for name in names if name in wanted] or names[:1],
+                    strings_can_be_null=True,
+                    null_values=[""],
+                ),
+            )
+            refuse_rows(file, table.num_rows)
+            return ReadTable(table, tuple(names))
+    except (pa.ArrowInvalid, OSError) as error:
+        place = _fault(file, len(names))
+        if not place:
+            place = ": " + re.sub(r"^CSV parse error: (Row #\d+: )?", "", " ".join(str(error).split()))[:160]
+        raise UserError(f"{file}{place}; expected CSV in UTF-8") from error
+
+
+def csv_line(file: Path, row: int) -> str:
+    """Name the line on which a row begins: `line 17`; rows count from 0 behind the header."""
+    began = next(islice(numbered(file, strict=False), row + 1, None), None)
+    return f"row {row + 1}" if began is None else f"line {began[0]}"
+
+
+def _fault(file: Path, n_names: int) -> str:
+    """`, line 17` of the first row that has not as many values as there are names, or is no text."""
+    began = 0
+    try:
+        for began, values in numbered(file, strict=False):
+            if len(values) != n_names:
+                return f", line {began}: {len(values)} values under {n_names} names"
+    except UnicodeDecodeError:
+        return f", after line {began}: not UTF-8"
+    except (OSError, EOFError, csv.Error):
+        return f", after line {began}"
+    return ""
+
+
+def read_parquet(file: Path, wanted: WantedColumns) -> ReadTable:
+    """The rows; `UserError` for what is no Parquet file, or would unpack to too much."""
+    opened(file).close()
+    try:
+        schema = pq.read_schema(file)
+        counts = Counter(schema.names)
+        fields = [field for field in schema if counts[field.name] == 1 and wanted.holds(field.name)]
+        batches = parquet_batches(file, [field.name for field in fields])
+        if any(pa.types.is_nested(field.type) for field in fields):
+            read = built(file, parquet_rows(file, batches), wanted)
+        else:
+            read = ReadTable(_table(list(batches), fields, pq.read_metadata(file).num_rows), ())
+    except (pa.ArrowException, OSError) as error:
+        raise no_parquet(file, error) from error
+    twice = {name for name, n in counts.items() if n > 1}
+    present = tuple(dict.fromkeys((*_names(schema), *read.present)))
+    return ReadTable(read.table, present, read.clashing | twice)
+
+
+def _names(fields: pa.Schema | pa.StructType, prefix: str = "") -> Iterator[str]:
+    for field in fields:
+        name = f"{prefix}{field.name}"
+        if pa.types.is_struct(field.type):
+            yield from _names(field.type, f"{name}.")
+        else:
+            yield name
+
+
+def _table(batches: Sequence[pa.RecordBatch], fields: Sequence[pa.Field], n_rows: int) -> pa.Table:
+    if not fields:
+        return pa.table({"": pa.nulls(n_rows)})
+    columns = {}
+    for number, field in enumerate(fields):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        columns[field.name] = pa.chunked_array(
+            [pc.cast(batch.column(number), kind) for batch in batches], kind
+        )
+    return pa.table(columns)

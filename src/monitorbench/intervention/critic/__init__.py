@@ -1,1 +1,0 @@
-"""A monitor as a critic of agent runs: P(fail), its temperature, its step scores."""

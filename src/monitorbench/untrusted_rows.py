@@ -1,0 +1,267 @@
+"""Rows of files that other people wrote, each with its place: CSV, JSON lines, JSON and Parquet.
+
+Promises: `untrusted`'s limits hold; JSON is read as `strict_json` has it, every value of a CSV is the text
+that was written; what is no row is one `UserError` with its line or entry.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from monitorbench import strict_json
+from monitorbench.config.base import UserError
+from monitorbench.untrusted import (
+    DELIMITED,
+    JSON,
+    MAX_LINE_BYTES,
+    PARQUET,
+    TABLES,
+    document,
+    in_time,
+    lines,
+    opened,
+    refuse_rows,
+    refuse_unpacked,
+    text_lines,
+)
+
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_HEAD = 65_536
+_CELL_BYTES = 16
+"""Bytes counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
+
+
+class Row(NamedTuple):
+    """A row as it was written."""
+
+    place: str
+    """`line 17`, or `row` and `entry` where a file has no lines; the first is 1."""
+    fields: dict[str, Any]
+
+
+def rows(file: Path, setting: str = "") -> Iterator[Row]:
+    """Each row of a file, read by its ending; `setting` names it in messages.
+
+    Raises `UserError` for a file that can't be read, an unknown ending, no row at all, and a row that is
+    none.
+    """
+    name = file.name.lower()
+    if setting and not file.exists():
+        raise UserError(f"{setting}={file}: no such file; expected one with a row a line")
+    opened(file).close()
+    if name.endswith(DELIMITED):
+        read = _csv_rows(file)
+    elif name.endswith(JSON):
+        read = json_rows(file)
+    elif name.endswith(PARQUET):
+        read = parquet_rows(file)
+    else:
+        raise UserError(f"{file}: no ending that says what it is; expected one of {', '.join(TABLES)}")
+    is_empty = True
+    for row in in_time(file, read):
+        is_empty = False
+        yield row
+    if is_empty:
+        raise UserError(f"{file}: no row in it; expected a row a line")
+
+
+# --- CSV -----------------------------------------------------------------------------------------------
+
+
+def header(file: Path) -> list[str]:
+    """Return the names in a CSV's first line that is not empty, without blanks around them.
+
+    Raises `UserError` for a file that is no CSV in UTF-8, has no such line, or has a name twice.
+    """
+    try:
+        _, names = next(numbered(file, strict=False), (1, []))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}, line 1: {_no_text(file)}; expected CSV in UTF-8") from error
+    except (OSError, EOFError, csv.Error) as error:
+        raise UserError(f"{file}: can't be read ({error}); expected CSV in UTF-8") from error
+    if not names:
+        raise UserError(f"{file}: nothing in it; expected a header line and a row a line")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"{file}, line 1: column {twice!r} is there twice; expected each name once")
+    return names
+
+
+def delimiter(file: Path) -> str:
+    """The tab of a `.tsv`; else a comma, or a semicolon or tab where the header has that and no comma."""
+    if ".tsv" in (suffix.lower() for suffix in file.suffixes):
+        return "\t"
+    first = next((text for text in islice(text_lines(file), 100) if text.strip()), "")
+    return next((mark for mark in (",", ";", "\t") if mark in first), ",")
+
+
+def numbered(file: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row of a CSV, the header among them, with the line that it begins on.
+
+    Empty lines are no rows. Raises `csv.Error` for a quote out of place where `strict`, and
+    `UnicodeDecodeError` for what is no UTF-8.
+    """
+    csv.field_size_limit(MAX_LINE_BYTES)  # of the process: others may have set it
+    reader = csv.reader(text_lines(file), delimiter=delimiter(file), strict=strict)
+    began = 1
+    for values in reader:
+        if values:
+            yield began, values
+        began = reader.line_num + 1
+
+
+def _csv_rows(file: Path) -> Iterator[Row]:
+    names = header(file)
+    began = 1
+    try:
+        for began, values in islice(numbered(file, strict=True), 1, None):
+            if len(values) != len(names):
+                raise UserError(f"{file}, line {began}: {len(values)} values under {len(names)} names")
+            yield Row(f"line {began}", dict(zip(names, values, strict=True)))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}, after line {began}: not UTF-8; save it as UTF-8") from error
+    except csv.Error as error:
+        raise UserError(f"{file}, after line {began}: {error}; expected CSV in UTF-8") from error
+
+
+# --- JSON ----------------------------------------------------------------------------------------------
+
+
+def json_rows(file: Path) -> Iterator[Row]:
+    """Each object of JSON lines, of an array, or of an object with a row for each id; or the one object.
+
+    Raises `UserError` with the line, or the entry, for what is no JSON object.
+    """
+    if not (content := _whole(file)):
+        yield from _of_lines(file)
+        return
+    (value,) = content
+    if isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values()):
+        value = [{"id": key, **row} for key, row in value.items()]
+    for number, entry in enumerate(value if isinstance(value, list) else [value], 1):
+        if not isinstance(entry, dict):
+            raise UserError(f"{file}, entry {number}: no JSON object; expected an object an entry")
+        yield Row(f"entry {number}", entry)
+
+
+def head(file: Path) -> bytes:
+    """Return the beginning of the file's text, without leading blanks; `UserError` where that is UTF-16."""
+    with opened(file) as stream:
+        text = stream.read(_HEAD)
+    if text.startswith(_UTF_16):
+        raise UserError(f"{file}: {_no_text(file)}; save it as UTF-8")
+    return text.lstrip(_BLANK)
+
+
+def _whole(file: Path) -> tuple[Any, ...]:
+    """The file's one value where it is an array, or its ending promises one object; else nothing."""
+    is_array = head(file)[:1] == b"["
+    if not (is_array or ".json" in (suffix.lower() for suffix in file.suffixes)):
+        return ()
+    try:
+        return (strict_json.loads(document(file)),)
+    except ValueError as error:
+        if not is_array and "Extra data" in str(error):
+            return ()
+        expected = "an array of JSON objects" if is_array else "one JSON object"
+        raise UserError(f"{file}: {error}; expected {expected}, or one object a line") from error
+
+
+def _of_lines(file: Path) -> Iterator[Row]:
+    n_rows = 0
+    for number, text in lines(file):
+        if not text.strip():
+            continue
+        try:
+            row = strict_json.loads(text)
+        except ValueError as error:
+            raise UserError(f"{file}, line {number}: {error}; expected one JSON object a line") from error
+        if not isinstance(row, dict):
+            raise UserError(f"{file}, line {number}: no JSON object; expected one object a line")
+        n_rows += 1
+        refuse_rows(file, n_rows)
+        yield Row(f"line {number}", row)
+
+
+def json_object(file: Path, expected: str) -> dict[str, Any]:
+    """The one JSON object in a file; `UserError`, which ends with what was expected, where it holds none."""
+    try:
+        value = strict_json.loads(document(file), of_python=True)
+    except ValueError as error:
+        raise UserError(f"{file}: not JSON ({error}); expected {expected}") from error
+    if not isinstance(value, dict):
+        raise UserError(f"{file}: no JSON object; expected {expected}")
+    return value
+
+
+# --- Parquet -------------------------------------------------------------------------------------------
+
+
+def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file in batches, its columns of these names; texts may come as dictionaries.
+
+    A few bytes can stand for millions of equal values, so what they come to is counted before it is written
+    out. Raises `UserError` where that is too much, and what pyarrow raises for what is no Parquet file.
+    """
+    opened(file).close()
+    schema = pq.read_schema(file)
+    names = schema.names if names is None else names
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    with pq.ParquetFile(file, read_dictionary=texts) as parquet:
+        metadata = parquet.metadata
+        refuse_rows(file, metadata.num_rows)
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        columns = [group.column(i) for group in groups for i in range(metadata.num_columns)]
+        n_values = sum(c.num_values for c in columns if c.path_in_schema.startswith(tuple(names)))
+        refuse_unpacked(file, n_values * _CELL_BYTES)
+        is_nested = any(pa.types.is_nested(schema.field(name).type) for name in names)
+        unpacked = 0
+        batches = parquet.iter_batches(256 if is_nested else 65_536, columns=list(names))
+        for batch in in_time(file, batches):
+            for column in batch.columns:
+                if pa.types.is_dictionary(column.type):
+                    lengths = pc.binary_length(column.dictionary).take(column.indices)
+                    unpacked += (pc.sum(lengths).as_py() or 0) + len(column)
+                else:
+                    unpacked += column.nbytes
+            refuse_unpacked(file, unpacked)
+            yield batch
+
+
+def parquet_rows(file: Path, batches: Iterable[pa.RecordBatch] | None = None) -> Iterator[Row]:
+    """Each row without null fields, which Parquet can't tell from absent ones; of all `batches`, or some.
+
+    Raises `UserError` for what is no Parquet file.
+    """
+    try:
+        in_batches = parquet_batches(file) if batches is None else batches
+        fields = (row for batch in in_batches for row in batch.to_pylist())
+        for number, row in enumerate(fields, 1):
+            yield Row(f"row {number}", without_nulls(row))
+    except (pa.ArrowException, OSError) as error:
+        raise no_parquet(file, error) from error
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a value of a Parquet file without null fields, which other rows may have put there."""
+    if isinstance(value, dict):
+        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def no_parquet(file: Path, error: Exception) -> UserError:
+    """The error for a file that pyarrow can't read."""
+    reason = " ".join(str(error).split())[:160]
+    return UserError(f"{file}: no Parquet file ({reason}); expected one with a row a score")
+
+
+def _no_text(file: Path) -> str:
+    with opened(file) as stream:
+        return "UTF-16" if stream.read(2) in _UTF_16 else "not UTF-8"
