@@ -27,13 +27,13 @@ from monitorbench.metrics.choice.facts import ShortcutsFacts, decision_facts
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results
+from monitorbench.metrics.summary import add_numbers
 from monitorbench.metrics.table import Table
 from monitorbench.metrics.words import matrix
 from monitorbench.records import Label, Sample
-from monitorbench.report.html import render_report
-from monitorbench.report.samples.page import render_samples
-from monitorbench.report.samples.runs import OfRun, worst_of
-from monitorbench.scoring.numbers import add_numbers
+from monitorbench.report.samples.browsable import render_samples
+from monitorbench.report.samples.judged import OfRun, worst_of
+from monitorbench.report.write import render_report
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import contender
 from monitorbench.scoring.recommendation.deployment import Deployment

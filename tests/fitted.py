@@ -13,7 +13,6 @@ from monitorbench.corpus import audit
 from monitorbench.records import Sample
 from monitorbench.scoring import baselines
 from monitorbench.scoring.combination import members
-from monitorbench.scoring.recommendation import shortcuts
 
 _SCORES: dict[object, Any] = {}
 _CHECKS: dict[object, Any] = {}
@@ -50,7 +49,7 @@ def remember() -> None:
         key = (_names(samples), headline, _names(train))
         return _with_memory(_CHECKS, key, lambda: check(samples, headline=headline, train=train))
 
-    for module in (baselines, members, shortcuts):
+    for module in (baselines, members):
         module.fitted_scores = fitted_scores
     for module in (baselines, audit):
         module.shortcuts_of = shortcuts_of

@@ -10,8 +10,7 @@ from scipy.stats import norm
 
 from benchmarks.coverage import Cell, Table, given
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.control.draws import at_this_threshold
-from monitorbench.metrics.control.safety import Attacks, is_safe, safety_with_interval
+from monitorbench.metrics.control.safety import Attacks, at_this_threshold, is_safe, safety_with_interval
 from monitorbench.metrics.guarantees import threshold as threshold_module
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold, threshold_draws

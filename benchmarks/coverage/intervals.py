@@ -15,8 +15,13 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.clustered import macro_interval, share_interval
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_interval
-from monitorbench.metrics.low_far import miss_rate_at_far, miss_rate_at_far_interval, questions_needed
-from monitorbench.metrics.partial import partial_auroc, partial_auroc_interval
+from monitorbench.metrics.low_far import (
+    miss_rate_at_far,
+    miss_rate_at_far_interval,
+    partial_auroc,
+    partial_auroc_interval,
+    questions_needed,
+)
 from monitorbench.metrics.rates import Interval, wilson_interval
 from monitorbench.metrics.significance import compare, mcnemar
 

@@ -12,8 +12,7 @@ from benchmarks.coverage import Cell, Table, given, means
 from benchmarks.synthetic import columns_of
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.drift import DRIFTED, drift
-from monitorbench.metrics.guarantees.mix import Mix, question_weights
-from monitorbench.metrics.guarantees.order_statistic import Guarantee, weighted_tail
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, Mix, question_weights, weighted_tail
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import calibration_scores
 from monitorbench.scoring.operating_point import calibrated

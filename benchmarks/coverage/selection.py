@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.coverage import Cell, Table, given, holds, means
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.choice.curve import RateCurves, Suspicion, costs_along, first_flagged, rates_along
+from monitorbench.metrics.choice.regret import RateCurves, Suspicion, costs_along, first_flagged, rates_along
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.cost import expected_cost, expected_cost_interval
 from monitorbench.metrics.guarantees.allowed import AlertBudget, allowed, questions_for_budget

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from monitorbench.library.comparison import compare
-    from monitorbench.library.discrimination import auroc
-    from monitorbench.library.error_rates import rates
+    from monitorbench.library.discrimination import auroc, rates
     from monitorbench.library.pilot import decide
     from monitorbench.library.threshold import calibrate
     from monitorbench.library.verdicts import read_runs
@@ -22,7 +21,7 @@ _WHERE = {
     "calibrate": "threshold",
     "compare": "comparison",
     "decide": "pilot",
-    "rates": "error_rates",
+    "rates": "discrimination",
     "read_runs": "verdicts",
 }
 

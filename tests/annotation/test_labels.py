@@ -148,7 +148,8 @@ def test_a_candidate_becomes_the_same_sample_with_the_annotators_label(
 def test_orders_differ_and_twins_stand_apart(pairs: list[UnlabelledSample]) -> None:
     """Annotators who see a response beside its better twin judge the difference, not the response."""
     items = {item_id(one, 0): one for one in pairs}
-    orders = [blind_order(items, reader, 0) for reader in ("a", "b")]
+    groups = {item: sample.group_id for item, sample in items.items()}
+    orders = [blind_order(groups, reader, 0) for reader in ("a", "b")]
     assert orders[0] != orders[1]
     for order in orders:
         assert sorted(order) == sorted(items)
@@ -156,9 +157,9 @@ def test_orders_differ_and_twins_stand_apart(pairs: list[UnlabelledSample]) -> N
         assert halves[0] == halves[1], "both versions in one half"
         first = [items[item].prior for item in order[:40]]
         assert 8 <= first.count(Label.BENIGN) <= 32, "the first half gives the labels away"
-    again = blind_order(dict(reversed(items.items())), "a", 0)
+    again = blind_order(dict(reversed(groups.items())), "a", 0)
     assert again == orders[0], "the order depends on how the samples came in"
-    assert blind_order(items, "a", 1) != orders[0]
+    assert blind_order(groups, "a", 1) != orders[0]
 
 
 def test_item_names_are_opaque(pairs: list[UnlabelledSample], make_sample: Callable[..., Sample]) -> None:

@@ -12,7 +12,7 @@ from command import ROOT, monitorbench
 from monitorbench.cli.help import words
 from monitorbench.cli.main import commands
 
-WORDINGS = ["act", "category", "few_shot", "response_first", "swapped"]
+WORDINGS = ["act", "few_shot", "response_first", "swapped"]
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from scipy.special import expit
+from scipy.stats import ks_2samp
 
 from benchmarks.coverage.gate import RULES, Case, simulated
 from monitorbench.gate.answer import AnchorScores, compare
-from monitorbench.gate.traffic import compare_traffic
+from monitorbench.gate.traffic import LastAnchors, compare_traffic
 
 
 def anchors(n: int = 100, seed: int = 0) -> AnchorScores:
@@ -15,7 +17,9 @@ def anchors(n: int = 100, seed: int = 0) -> AnchorScores:
     rng = np.random.default_rng(seed)
     is_bad = np.arange(2 * n) % 2 == 0
     scores = np.clip(0.3 + 0.4 * is_bad + rng.normal(scale=0.13, size=2 * n), 0, 1)
-    return AnchorScores(is_bad, np.arange(2 * n) // 2, np.full(2 * n, 0.54), scores, scores.copy())
+    return AnchorScores(
+        is_bad, np.arange(2 * n) // 2, np.full(2 * n, 0.54), scores, scores.copy(), np.empty((0, 2 * n))
+    )
 
 
 def answered(given: AnchorScores, *, alpha: float = 0.1, alpha_applies: bool = True):
@@ -38,7 +42,7 @@ def test_a_rise_within_the_promise_is_no_failure():
     now = given.before.copy()
     now[benign[given.before[benign] < 0.54][:24]] = 0.56
     rising = answered(given._replace(now=now), alpha=0.5)
-    assert rising.false_alarm_rate.p_worse_holm < 0.001
+    assert rising.false_alarm_rate.change.evidence > rising.needed
     assert rising.promise.state == "kept"
     broken = answered(given._replace(now=now), alpha=0.05)
     assert broken.promise.state == "broken"
@@ -48,9 +52,8 @@ def test_alpha_for_another_mix_is_not_tested():
     """FAR in the anchors' shares says nothing of a promise for a deployment's."""
     given = anchors()
     found = answered(given, alpha=0.001, alpha_applies=False)
-    assert found.promise.p_broken is None
+    assert found.promise.p_kept is None
     assert found.word == "PASS"
-    assert answered(given, alpha=0.001).word == "THRESHOLD_STALE"
 
 
 def test_no_score_at_all_is_inconclusive():
@@ -71,45 +74,88 @@ def test_an_unchanged_monitor_seldom_fails(noise: float, most: int):
         assert set(found) <= {"PASS", ""}
 
 
+def test_a_monitor_that_only_wavers_is_not_failed_by_asking_again_and_again():
+    """Asked daily for a year, a repeated test at 5 % fails every third unchanged monitor."""
+    rng = np.random.default_rng(1)
+    for _ in range(6):
+        given = anchors(60, seed=int(rng.integers(1_000)))
+        looks = given.before + rng.normal(scale=0.03, size=(40, 120))
+        for day in range(0, 40, 3):
+            found = answered(given._replace(now=looks[day], earlier=looks[:day]))
+            assert found.word in ("PASS", "INCONCLUSIVE"), found.why
+            assert (found.look, found.needed) == (day + 1, (day + 1) * (day + 2) * 3 / RULES.level)
+            assert not found.has_moved
+
+
+@pytest.mark.parametrize("day", [1, 60])
+def test_a_change_is_seen_at_once_however_late_it_comes(day: int):
+    """A level spent over a year's looks is none left in December."""
+    given = anchors(200)
+    rng = np.random.default_rng(2)
+    looks = given.before + rng.normal(scale=0.02, size=(day, 400))
+    away = np.where(given.is_misbehavior, -0.1, 0.1)
+    found = answered(given._replace(now=looks[-1] + away, earlier=looks[:-1]))
+    assert found.word == "DEGRADED"
+    assert "evidence" in found.why
+    assert found.has_moved
+
+
+def drift(frozen, now, *, level=0.01, look=1, anchors=None):
+    return compare_traffic(tuple(frozen), list(now), anchors, level=level, look=look)
+
+
 def test_traffic_of_a_handful_of_scores_raises_no_alarm_and_is_said_to_be_too_little():
     """No drift in three scores is no finding."""
-    found = compare_traffic((0.1, 0.2, 0.3), [0.9, 0.9, 0.9], level=0.01, seed=0)
-    assert found.word == "INCONCLUSIVE"
+    found = drift((0.1, 0.2, 0.3), [0.9, 0.9, 0.9])
+    assert (found.word, found.p_value) == ("INCONCLUSIVE", None)
     assert "too few" in found.why
+    assert drift((0.1,) * 50, [0.9] * 50, level=1e-30).word == "INCONCLUSIVE"
 
 
-@pytest.mark.parametrize("level", [0.01, 0.001])
-def test_a_plain_drift_is_seen_however_much_traffic_there_is(level: float):
+@pytest.mark.parametrize(("level", "look"), [(0.01, 1), (0.001, 365)])
+def test_a_plain_drift_is_seen_however_much_traffic_there_is(level: float, look: int):
     """If it failed: a deployment of 8,000 a week would be told that nothing drifted, come what may."""
     rng = np.random.default_rng(0)
-    frozen, now = rng.uniform(0, 0.4, 8_000).tolist(), rng.uniform(0.6, 1, 8_000).tolist()
-    found = compare_traffic(tuple(frozen), now, level=level, seed=0)
-    assert (found.word, found.distance) == ("DRIFTED", 1)
-    assert found.p_value <= level / 2
-    assert found.permutations >= 2 / level
+    frozen, now = rng.uniform(0, 0.4, 8_000), rng.uniform(0.6, 1, 8_000)
+    found = drift(frozen, now, level=level, look=look)
+    assert (found.word, found.distance, found.look) == ("DRIFTED", 1, look)
+    assert found.changed == "unknown"
 
 
-def test_a_level_that_no_alarm_could_reach_is_no_silence():
-    """If it failed: an alarm that can't go off would say every night that all is well."""
-    found = compare_traffic((0.1,) * 50, [0.9] * 50, level=1e-7, seed=0)
-    assert (found.word, found.p_value) == ("INCONCLUSIVE", None)
-    assert "permutations are too few for any alarm at 1e-07" in found.why
-
-
-def test_more_traffic_than_is_compared_is_drawn_from_and_said_so():
-    """If it failed: an alarm about a tenth of the traffic would read as one about all."""
-    rng = np.random.default_rng(0)
-    now = [*[None] * 100_000, *rng.uniform(0, 1, 100_000).tolist()]
-    found = compare_traffic(tuple(rng.uniform(0, 1, 200).tolist()), now, level=0.2, seed=0)
-    assert (found.n_now, found.n_compared, found.unscored_now) == (200_000, 100_000, 0.5)
-    assert found.distance == pytest.approx(0.5, abs=0.05)
-    assert "; 100000 of 200000 now, 200 frozen" in found.why
+@pytest.mark.parametrize("sizes", [(50, 50), (500, 60), (80, 700)])
+def test_the_bound_of_p_is_never_below_the_exact_one(sizes: tuple[int, int]):
+    """An alarm that is too sure of itself goes off by itself within the year."""
+    rng = np.random.default_rng(3)
+    for shift in (0.0, 0.3, 0.8):
+        frozen, now = rng.normal(size=sizes[0]).clip(-3, 3), (rng.normal(size=sizes[1]) + shift).clip(-3, 3)
+        found = drift((frozen + 3) / 6, (now + 3) / 6, level=0.4)
+        exact = ks_2samp(frozen, now, method="exact")
+        assert found.distance == pytest.approx(exact.statistic)
+        assert found.p_value >= exact.pvalue
 
 
 def test_a_rising_share_of_unscored_traffic_is_drift():
     """A provider's refusals would vanish from the scores, and the rest look as ever."""
     scores = np.random.default_rng(0).random(400).tolist()
     lost = [None if i % 5 == 0 else score for i, score in enumerate(scores)]
-    assert compare_traffic(tuple(scores), scores, level=0.01, seed=0).word == "NO_DRIFT"
-    found = compare_traffic(tuple(scores), lost, level=0.01, seed=0)
+    assert drift(scores, scores).word == "NO_DRIFT"
+    found = drift(scores, lost)
     assert (found.word, found.unscored_now) == ("DRIFTED", 0.2)
+
+
+@pytest.mark.parametrize(
+    ("monitor", "traffic", "changed"),
+    [(0.0, 0.7, "traffic"), (0.7, 0.0, "monitor"), (0.7, 0.7, "both"), (0.7, -1.5, "both")],
+)
+def test_the_anchors_tell_whether_the_monitor_or_the_traffic_changed(
+    monitor: float, traffic: float, changed: str
+):
+    """A team would look for a bug in its prompts where its users had changed, or the reverse."""
+    rng = np.random.default_rng(4)
+    own = rng.normal(size=400)
+    frozen = expit(rng.normal(size=1_000))
+    now = expit(rng.normal(size=1_000) + traffic + monitor)
+    anchors = LastAnchors(expit(own), expit(own + monitor), has_moved=monitor != 0)
+    found = drift(frozen, now, anchors=anchors)
+    assert (found.word, found.changed) == ("DRIFTED", changed)
+    assert found.why.endswith("changed")

@@ -21,6 +21,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.corpus.build import ensure
 from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.gate.answer import EXIT_CODES
+from monitorbench.gate.looks import LOOKS
 from monitorbench.gate.stage import exit_code, gate
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.scoring.calibrate import calibrate_run
@@ -81,6 +82,11 @@ class World(NamedTuple):
 
     def check(self, script: Callable[[str, int], Answer], *overrides: str) -> dict[str, Any]:
         self.server.script = script
+        (self.frozen / LOOKS).unlink(missing_ok=True)
+        return self.look(*overrides)
+
+    def look(self, *overrides: str) -> dict[str, Any]:
+        """Check once more, after the looks before."""
         run = gate(self.study(f"gate.file={self.frozen / 'gate.json'}", *overrides))
         answer = json.loads((run / "answer.json").read_text())
         assert exit_code(run) == answer["exit_code"]
@@ -145,7 +151,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     [
         (steady, "PASS", 0, r"^AUROC (0\.\d+) \(frozen \1\), miss rate .* on 160 anchors$"),
         (shifted, "THRESHOLD_STALE", 3, r"of 80 benign questions are flagged, promised at most 0\.1"),
-        (confused, "DEGRADED", 4, r"^AUROC fell from 0\.9\d+ to 0\.[67]\d+, p "),
+        (confused, "DEGRADED", 4, r"^AUROC fell from 0\.9\d+ to 0\.[67]\d+, evidence "),
         (refusing, "INCONCLUSIVE", 5, r"^\d+ of 160 anchors got a score, 0\.9 of them .*refused"),
     ],
 )
@@ -275,14 +281,36 @@ def test_traffic_alone_raises_the_drift_alarm(world: World):
             f"gate.traffic={lines('reference', 0)}",
         )
     )
+    world.server.script = steady
+    checked = gate(world.study(f"gate.file={made / 'gate.json'}"))
+    assert not json.loads((checked / "answer.json").read_text())["has_moved"]
     for name, above, code in (("same", 0.0, 0), ("drifted", 1.0, 6)):
         run = gate(world.study(f"gate.file={made / 'gate.json'}", f"gate.traffic={lines(name, above)}"))
         assert exit_code(run) == code, name
         answer = json.loads((run / "answer.json").read_text())
         assert answer["level"] == 0.01
     assert answer["higher"] > 0.6
+    assert (answer["look"], answer["changed"]) == (2, "traffic")
     with pytest.raises(UserError, match="no traffic was frozen with it"):
         gate(world.study(f"gate.file={world.frozen / 'gate.json'}", f"gate.traffic={lines('x', 0)}"))
+
+
+def test_a_gate_remembers_its_looks(world: World):
+    """Every night would be the first, and the level that of a night."""
+    first = world.check(steady)
+    second = world.look()
+    assert [of["look"] for of in (first, second)] == [1, 2]
+    assert second["needed"] == 3 * first["needed"]
+    kept = (world.frozen / LOOKS).read_text().splitlines()
+    assert [len(json.loads(line)["scores"]) for line in kept] == [160, 160]
+    for bad, message in (
+        ("{", "line 3: no look"),
+        (kept[0].replace('"gate": "', '"gate": "0'), "line 3: of another"),
+    ):
+        (world.frozen / LOOKS).write_text("\n".join([*kept, bad]) + "\n")
+        with pytest.raises(UserError, match=message):
+            world.look()
+    (world.frozen / LOOKS).unlink()
 
 
 def test_a_gate_that_could_never_pass_is_not_frozen(world: World):

@@ -14,8 +14,7 @@ from monitorbench.guardrail import runner as module
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
 from monitorbench.judging.judge import TRIAL, Judge, sample_of
 from monitorbench.records import Message, Role, Sample, UnscoredReason, Verdict
-from monitorbench.scoring.combination.bands import Band
-from monitorbench.scoring.combination.cascade import Cascade, run_cascade
+from monitorbench.scoring.combination.cascade import Band, Cascade, run_cascade
 from monitorbench.scoring.combination.ensembles import Ensemble, combine
 
 

@@ -5,10 +5,10 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.registry import as_json
+from monitorbench.metrics.summary import rates_at
 from monitorbench.records import Category, Label, Task
 
 STAKES = Stakes(base_rate=0.05, cost_miss=10.0, cost_alarm=1.0)

@@ -1,4 +1,9 @@
-"""Shares of grouped samples: Wilson where nothing is grouped, and never certain where it is."""
+"""Shares of grouped samples: Wilson where nothing is grouped, and never certain where it is.
+
+Paired changes of rates and costs: Bonett & Price's interval, and what it covers.
+"""
+
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -7,7 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from statsmodels.stats.proportion import proportion_confint
 
-from monitorbench.metrics.clustered import share_interval
+from monitorbench.metrics.clustered import AnswerChanges as Changes
+from monitorbench.metrics.clustered import agreeing, change_interval, share_interval
+from monitorbench.metrics.rates import Interval
 
 ROWS = st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=1, max_size=40)
 
@@ -70,3 +77,77 @@ def test_it_covers_the_share_where_groups_differ(sizes: list[int]):
         assert found is not None
         covered += found.low <= 0.2 <= found.high
     assert covered >= 0.93 * 400
+
+
+@given(better=st.integers(0, 9), worse=st.integers(0, 9), same=st.integers(1, 30))
+def test_with_one_sample_a_group_it_is_bonett_and_prices_interval(better: int, worse: int, same: int):
+    """The interval would be of another method than the page says."""
+    n = better + worse + same
+    if n < 2:
+        return
+    changes = np.array([1] * worse + [-1] * better + [0] * same)
+    p_12, p_21 = (worse + 1) / (n + 2), (better + 1) / (n + 2)
+    reach = norm.ppf(0.975) * sqrt((p_12 + p_21 - (p_12 - p_21) ** 2) / (n + 2))
+    found = change_interval([Changes(changes, np.arange(n))])
+    assert found is not None
+    assert found.low == pytest.approx(max(-1, p_12 - p_21 - reach))
+    assert found.high == pytest.approx(min(1, p_12 - p_21 + reach))
+    assert found.high > 0 > found.low or better != worse
+
+
+def test_it_covers_the_truth_and_groups_widen_it():
+    """A monitor would be called robust by an interval that is too narrow."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(1000):
+        changes = rng.choice([-1, 0, 1], p=[0.02, 0.88, 0.10], size=40)
+        found = change_interval([Changes(changes, np.arange(40))])
+        assert found is not None
+        covered += found.low <= 0.08 <= found.high
+    assert covered >= 930
+    alike = np.repeat(rng.choice([0, 1], size=20), 4)
+    single = change_interval([Changes(alike, np.arange(80))])
+    grouped = change_interval([Changes(alike, np.repeat(np.arange(20), 4))])
+    assert single is not None
+    assert grouped is not None
+    assert grouped.high - grouped.low > 1.5 * (single.high - single.low)
+    assert change_interval([Changes(alike, np.zeros(80, dtype=np.int64))]) is None
+
+
+@pytest.mark.parametrize("sizes", [[1] * 40, [4] * 20, [60, *[1] * 60], [32, 32, *[8] * 6, *[2] * 20]])
+def test_a_paired_cost_covers_its_truth_however_groups_differ(sizes: list[int]):
+    """Percentiles of a bootstrap held a paired cost in 76 % of data sets, and had no width in 23 %."""
+    rng = np.random.default_rng(0)
+    groups, covered = np.repeat(np.arange(len(sizes)), sizes), []
+    rates, weights = ((0.1, 0.2), (0.05, 0.05)), (1.0, 0.99)
+    truth = sum(weight * (b - a) for weight, (a, b) in zip(weights, rates, strict=True))
+    for _ in range(300):
+        of_group = rng.normal(size=len(sizes))[groups] * sqrt(0.5)
+        parts = []
+        for weight, both in zip(weights, rates, strict=True):
+            a, b = (of_group + sqrt(0.5) * rng.normal(size=len(groups)) < norm.ppf(rate) for rate in both)
+            parts.append(Changes(b.astype(int) - a, groups, weight))
+        found = change_interval(parts)
+        assert found is not None
+        assert found.high > found.low
+        covered.append(found.low <= truth <= found.high)
+    assert np.mean(covered) >= 0.93
+
+
+def test_answers_that_never_changed_have_a_width_in_both_parts():
+    """Two monitors that agree on forty questions are not known to agree on all."""
+    none = Changes(np.zeros(40, dtype=int), np.arange(40), 2.0)
+    found = change_interval([none, none._replace(weight=1.0)])
+    assert found is not None
+    assert found == pytest.approx((-found.high, found.high))
+    assert found.high > change_interval([none]).high > 0.1  # type: ignore[union-attr]
+    assert change_interval([none, Changes(np.zeros(0, int), np.zeros(0, int))]) is None, "a label is missing"
+
+
+def test_an_interval_is_brought_to_its_test():
+    """0 is inside where it is not rejected; where it is, what is left is of the side that was seen."""
+    assert agreeing(Interval(0.01, 0.2), 0.1, 0.06) == (0, 0.2)
+    assert agreeing(Interval(-0.01, 0.2), 0.1, 0.04) == pytest.approx((1e-9, 0.2))
+    assert agreeing(Interval(-0.2, 0.01), -0.1, 0.04) == pytest.approx((-0.2, -1e-9))
+    assert agreeing(Interval(-0.2, -0.01), -0.1, 0.04) == (-0.2, -0.01)
+    assert agreeing(Interval(0.01, 0.2), 0.1, 0.04, confidence=0.99) == (0, 0.2)

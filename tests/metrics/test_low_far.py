@@ -202,17 +202,41 @@ def test_difference_and_interval_are_those_of_the_draws():
     assert found.first == pytest.approx(by_scikit_learn(base, flags, 0.05))
     assert found.second == pytest.approx(by_scikit_learn(tuned, flags, 0.05))
     assert found.difference == pytest.approx(found.second - found.first)
-    values = []
-    for batch in draws(60, 300, 4, per_draw=480):
-        for weights in batch[:, groups]:
-            of = np.repeat(flags, weights)
-            values.append(
-                by_scikit_learn(np.repeat(tuned, weights), of, 0.05)
-                - by_scikit_learn(np.repeat(base, weights), of, 0.05)
-            )
+    drawn = np.array(
+        [
+            [
+                by_scikit_learn(np.repeat(one, weights), np.repeat(flags, weights), 0.05)
+                for one in (base, tuned)
+            ]
+            for batch in draws(60, 300, 4, per_draw=480)
+            for weights in batch[:, groups]
+        ]
+    )
+    error = np.std(drawn[:, 1] - drawn[:, 0], ddof=1)
+    assert found.p_value == pytest.approx(2 * t(59).sf(abs(found.difference) / error))
+    (low, high), (other_low, other_high) = (
+        miss_rate_at_far_interval(one, flags, groups, 0.05) for one in (base, tuned)
+    )
+    shared = 2 * np.corrcoef(drawn.T)[0, 1]
+    down = found.second - other_low, high - found.first
+    up = other_high - found.second, found.first - low
+    ends = [
+        found.difference + sign * (a * a + b * b - shared * a * b) ** 0.5
+        for sign, (a, b) in ((-1, down), (1, up))
+    ]
     assert found.interval is not None
-    assert list(found.interval) == pytest.approx(list(np.quantile(values, [0.025, 0.975])))
-    assert found.p_value == pytest.approx(2 * t(59).sf(abs(found.difference) / np.std(values, ddof=1)))
+    assert list(found.interval) == pytest.approx(ends)
+
+
+def test_two_that_miss_nothing_may_still_differ():
+    """If it failed: draws of samples none of which is missed would say that no other is either."""
+    draw = np.random.default_rng(0)
+    flags, groups = np.tile([True, False], 80), np.arange(160)
+    base, tuned = (10 * flags + draw.random(160) for _ in range(2))
+    found = paired_low_far_difference(base, tuned, flags, groups, 0.05, resamples=100, seed=0)
+    assert (found.difference, found.p_value) == (0, 1)
+    assert found.interval.low < -0.02
+    assert found.interval.high > 0.02
 
 
 def test_a_monotone_change_of_the_score_changes_nothing():

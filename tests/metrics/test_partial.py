@@ -6,8 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from monitorbench.metrics.low_far import enough_for, questions_needed
-from monitorbench.metrics.partial import partial_auroc, partial_auroc_interval
+from monitorbench.metrics.low_far import enough_for, partial_auroc, partial_auroc_interval, questions_needed
 
 ROWS = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]), st.booleans(), st.integers(0, 9)),

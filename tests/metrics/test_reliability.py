@@ -6,11 +6,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss
 from statsmodels.stats.proportion import proportion_confint
 
-from monitorbench.metrics.reliability import (
-    brier_score,
-    expected_calibration_error,
-    reliability_table,
-)
+from monitorbench.metrics.reliability import brier_score, expected_calibration_error, reliability_table
 
 SCORE = st.one_of(st.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0]), st.floats(0, 1))
 ROWS = st.lists(st.tuples(SCORE, st.booleans()), min_size=1, max_size=60)

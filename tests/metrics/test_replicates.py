@@ -124,6 +124,10 @@ def test_rates_and_low_far_follow_the_same_rule():
     low = low_far_over_seeds(base, tuned, resamples=400, seed=0)
     assert low is not None
     assert low[1] - low[0] == pytest.approx(low[2].mean)
+    many, of_many = drawn(2, 2_100, 2, shift=0.8)
+    assert low_far_over_seeds(many, of_many, resamples=2_000, seed=0) is not None, (
+        "of many groups are fewer draws"
+    )
     alike = low_far_over_seeds(base, [base, base], resamples=400, seed=0)
     assert alike is not None
     assert alike[2].mean == 0

@@ -14,12 +14,11 @@ from monitorbench.metrics.marks import SURFACES, SurfaceCheck, in_words, is_mark
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.registry import of_parts
 from monitorbench.metrics.results import number_trees
-from monitorbench.metrics.summary import macro
+from monitorbench.metrics.summary import add_numbers, macro
 from monitorbench.metrics.table import Table
 from monitorbench.metrics.transfer import differences
 from monitorbench.records import Label
 from monitorbench.scoring.measure import Drawn
-from monitorbench.scoring.numbers import add_numbers
 
 DRAWS = Drawn(resamples=100, seed=0)
 

@@ -1,11 +1,29 @@
-"""Numbers over seeds: numpy's mean and SD, and nothing made of a single run."""
+"""Numbers over seeds: numpy's mean and SD, and nothing made of a single run.
+
+Cosines of heads and AUROC against chance: by hand, by numpy, by scipy.
+"""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cosine
+from sklearn.metrics import roc_auc_score
 
+from monitorbench.metrics.columns import columns
+from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.registry import from_json
 from monitorbench.metrics.table import Place, Table
-from monitorbench.metrics.trainings import over_seeds, spread
+from monitorbench.metrics.trainings import (
+    Found,
+    common_place,
+    directions,
+    mean_directions,
+    over_seeds,
+    spread,
+)
+from monitorbench.metrics.words import against_chance
+from monitorbench.records import Category, Label, Task
 
 
 def test_mean_sd_and_range():
@@ -34,3 +52,96 @@ def test_only_what_has_several_seeds():
     overall = found["m+all"]["spread"]["direct"]["overall"]
     assert overall["auroc"]["mean"] == pytest.approx(0.6)
     assert "miss_rate" not in overall
+
+
+PLACE = (18, "last")
+
+
+def heads(*weights: object, auroc: float = 0.8) -> list[dict[tuple[int, str], Found]]:
+    return [{PLACE: Found(auroc, np.asarray(one, np.float32))} for one in weights]
+
+
+def judged(seed: int, skill: float, pairs: int = 40, unscored: int = 0) -> list[Judged]:
+    """One cell, whose misbehavior scores higher by `skill`, lower where it is negative."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for number in range(pairs):
+        for label in Label:
+            sign = 1 if label is Label.MISBEHAVIOR else -1
+            score = float(1 / (1 + np.exp(-(sign * skill + draw.normal()))))
+            found.append(
+                Judged(
+                    sample_id=f"{number}/{label}",
+                    pair_id=f"{number}",
+                    group_id=f"{number}",
+                    category=Category.SAFETY_PERMISSION,
+                    task=Task.QA,
+                    label=label,
+                    answer=label,
+                    score=score,
+                )
+            )
+    return found
+
+
+def test_cosines_are_means_over_pairs_of_heads():
+    """If it failed: a training's seeds would be averaged before they are compared, and look alike."""
+    draw = np.random.default_rng(0)
+    a, b = draw.normal(size=(3, 7)), draw.normal(size=(2, 7)) * 100
+    facts = directions({"a": heads(*a), "b": heads(*b)}, PLACE)
+    expected = np.mean([1 - cosine(x, y) for x in a for y in b])
+    assert facts["cosines"][0][1] == pytest.approx(expected, abs=1e-6)
+    assert facts["cosines"][1][0] == pytest.approx(expected, abs=1e-6)
+    own = np.mean([1 - cosine(a[i], a[j]) for i, j in ((0, 1), (0, 2), (1, 2))])
+    assert facts["cosines"][0][0] == pytest.approx(own, abs=1e-6)
+    assert (facts["layer"], facts["position"], facts["hidden"], facts["n_seeds"]) == (18, "last", 7, [3, 2])
+
+
+def test_one_seed_says_nothing_of_itself():
+    """If it failed: a diagonal of ones would pass for perfect agreement."""
+    facts = directions({"a": heads([1, 0]), "b": heads([0, 2])}, PLACE)
+    assert facts["cosines"] == [[None, 0.0], [0.0, None]]
+
+
+def test_the_place_is_the_best_over_trainings_not_over_heads():
+    """If it failed: the training with the most seeds would choose where all are compared."""
+
+    def head(first: float, second: float) -> dict[tuple[int, str], Found]:
+        return {(1, "last"): Found(first, np.ones(2)), (2, "mean"): Found(second, np.ones(2))}
+
+    many, one = [head(0.9, 0.8)] * 5, [head(0.5, 0.7)]
+    assert common_place({"many": many, "one": one}) == (2, "mean")
+    assert common_place({"many": many, "other": heads([1, 2])}) is None
+
+
+@given(st.lists(st.lists(st.floats(-1e3, 1e3, width=32), min_size=3, max_size=3), min_size=1, max_size=4))
+def test_mean_directions_are_of_length_one_or_nothing(weights: list[list[float]]):
+    """If it failed: steering with them would be by an unknown strength."""
+    (found,) = mean_directions({"a": heads(*weights)}, PLACE).values()
+    length = np.linalg.norm(found)
+    assert length == pytest.approx(1, abs=1e-5) or length == 0
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_upside_down_is_told_from_chance(seeds: int):
+    """If it failed: a head that points the wrong way would pass for one that knows nothing."""
+    inverted = [columns(judged(seed, -1.0)) for seed in range(seeds)]
+    guessing = [columns(judged(seed + 10, 0.0)) for seed in range(seeds)]
+    found = against_chance({("inverted", "direct"): inverted, ("guessing", "direct"): guessing})
+    one = found["inverted"]["direct"]["safety_permission/qa"]
+    assert one["auroc"] == pytest.approx(
+        np.mean([roc_auc_score(seed.is_misbehavior, seed.scores) for seed in inverted])
+    )
+    assert one["p_holm"] < 0.05
+    low, high = one["auroc_ci"] or (0.0, 1.0)
+    assert low < one["auroc"] < high < 0.5
+    other = found["guessing"]["direct"]["safety_permission/qa"]
+    assert other["p_holm"] > 0.05
+    assert other["p_holm"] >= other["p"]
+    assert set(found["guessing"]["direct"]) == {"safety_permission/qa"}, "no sum over cells"
+
+
+def test_one_label_has_no_number():
+    """If it failed: a cell without misbehavior would stop the whole matrix."""
+    benign = columns([one for one in judged(0, 1.0) if one.label is Label.BENIGN])
+    assert against_chance({("a", "direct"): [benign]}) == {}

@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.cost_fronts import usage
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.usage import usage
 from monitorbench.metrics.views import Asked, ViewsFacts, compare_views, in_words
 from monitorbench.records import Category, Label, Task
 

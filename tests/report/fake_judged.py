@@ -8,7 +8,7 @@ from fake_worst import LONG, sample, verdict
 from hostile import HOSTILE
 
 from monitorbench.records import GroundedQuote, Grounding, Label, QuoteField, QuotePlace, Sample
-from monitorbench.report.samples.runs import OfRun
+from monitorbench.report.samples.judged import OfRun
 
 
 def fake_samples(n_pairs: int = 12) -> list[Sample]:

@@ -7,22 +7,20 @@ from typing import Any
 from recommendation_page import fake_recommendation
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.choice.facts import decision_facts
 from monitorbench.metrics.columns import by_cell, columns
-from monitorbench.metrics.cost_fronts import cost_fronts
+from monitorbench.metrics.cost_fronts import cost_fronts, pareto_front
 from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, nested
 from monitorbench.metrics.significance import Match, rate_tests
+from monitorbench.metrics.summary import add_numbers, rates_at
 from monitorbench.metrics.table import Place, Table
-from monitorbench.metrics.trade_off import pareto_front
 from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.words import against_chance, matrix
 from monitorbench.records import Category, Label, Task
 from monitorbench.scoring.measure import Drawn
-from monitorbench.scoring.numbers import add_numbers
 
 CELLS = [
     (Category.SAFETY_PERMISSION, Task.QA),
@@ -163,6 +161,8 @@ def fake_results() -> Results:
                             "delta": 0.05,
                             "n": 120,
                             "reason": "",
+                            "mix": "drawn",
+                            "effective_n": None,
                         }
                     ],
                     "unscored": {},
@@ -224,6 +224,13 @@ def fake_results() -> Results:
         "trained_on": TRAINED_ON,
         "pareto": pareto,
         "headline": {},
+        "unscored": {},
+        "scores": {},
+        "prompts": {},
+        "exposures": {},
+        "chance": against_chance(
+            {(name, prompt): [judged[name][prompt]] for name in TRAINED_ON for prompt in shapes}
+        ),
         "shortcuts": checked,
         "learning_curves": curves,
     }

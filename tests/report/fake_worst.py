@@ -14,7 +14,7 @@ from monitorbench.records import (
     UnscoredReason,
     Verdict,
 )
-from monitorbench.report.samples.worst import Highlight, Quoted, WorstSample, worst_samples
+from monitorbench.report.samples.judged import Highlight, Quoted, WorstSample, worst_samples
 
 TRACE = "The user wants the tests to pass. I could hard-code the expected values."
 LONG = "The deployment finished and every check is green. " * 120

@@ -11,11 +11,10 @@ from fake_worst import LONG
 from hostile import HOSTILE
 
 from monitorbench.records import Label
-from monitorbench.report.samples.browsable import link, packed
-from monitorbench.report.samples.page import render_samples
-from monitorbench.report.samples.pieces import cut
-from monitorbench.report.samples.visible import visible
-from monitorbench.report.samples.worst import Highlight
+from monitorbench.report.samples.browsable import link, packed, render_samples
+from monitorbench.report.samples.judged import Highlight
+from monitorbench.report.samples.marked import cut
+from monitorbench.report.template import visible
 
 RESULTS = fake_results()
 LETTERS = {Label.MISBEHAVIOR: "m", Label.BENIGN: "b", None: "u"}

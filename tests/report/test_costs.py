@@ -11,10 +11,10 @@ from rich.console import Console
 from monitorbench.metrics import reading
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
 from monitorbench.metrics.results import as_results
-from monitorbench.report.figures.costs import against_cost, against_cost_figure
-from monitorbench.report.html import render_report
-from monitorbench.report.tables.costs import costed, number, on_the_front, sent_on_in_words
+from monitorbench.report.sections.costs import against_cost_figure, draw_costs
+from monitorbench.report.tables.overall import costed, number, on_the_front, sent_on_in_words
 from monitorbench.report.tables.tables import print_costs
+from monitorbench.report.write import render_report
 
 TREE = fake_tree()
 RESULTS = as_results(TREE)
@@ -69,13 +69,11 @@ def test_the_section_stands_where_costs_can_be_compared() -> None:
     found = copy.deepcopy(RESULTS)
     found["usage"] = {BASE: {"direct": RESULTS["usage"][BASE]["direct"]}}
     assert heading not in render_report(found, {}).replace("\N{NO-BREAK SPACE}", " ")
-    del found["usage"], found["cost_fronts"]
-    assert heading not in render_report(found, {}).replace("\N{NO-BREAK SPACE}", " ")
-    older = copy.deepcopy(RESULTS)
-    for by_prompt in older["usage"].values():
+    untimed = copy.deepcopy(RESULTS)
+    for by_prompt in untimed["usage"].values():
         for taken in by_prompt.values():
-            del taken["seconds"]
-    page = render_report({key: value for key, value in older.items() if key != "cost_fronts"}, {})
+            taken["seconds"] = None
+    page = render_report(untimed, {})
     assert [one in page for one in ('id="cost-tokens-', 'id="cost-seconds-')] == [True, False]
 
 
@@ -100,8 +98,7 @@ def test_the_terminal_table_fits_80_columns(encoding: str) -> None:
     (row,) = [line for line in lines if line.startswith(f"{BASE} ") and "direct" in line]
     assert re.findall(r" (\d[\d,]*)(?= )", row) == ["123,458", "1,235"]
     assert len([line for line in lines if "evidence" in line]) == len(reading.monitors(RESULTS)) - 2
-    bare = {key: value for key, value in RESULTS.items() if key != "usage"}
-    assert printed(bare, encoding) == ""
+    assert printed({**RESULTS, "usage": {}}, encoding) == ""
 
 
 def test_numbers_are_short() -> None:
@@ -115,7 +112,7 @@ def test_names_are_drawn_as_text_only() -> None:
     found = copy.deepcopy(TREE)
     for key in ("monitors", "usage"):
         found[key]["$x<script>$"] = found[key].pop(BASE)
-    assert "<script>" not in against_cost(as_results(found), "tokens")
+    assert "<script>" not in draw_costs(as_results(found), "tokens")
 
 
 def printed(results, encoding: str = "utf-8") -> str:

@@ -8,10 +8,9 @@ from recommendation_page import fake_recommendation, option
 from rich.console import Console
 
 from monitorbench.metrics.choice.facts import Recommendation, decision_facts
-from monitorbench.report.html import render_report
 from monitorbench.report.tables.tables import print_tables
-from monitorbench.scoring.recommendation.amounts import short
-from monitorbench.scoring.recommendation.words import remarks, sentence
+from monitorbench.report.write import render_report
+from monitorbench.scoring.recommendation.words import remarks, sentence, short
 
 
 def own_answers() -> Recommendation:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from jinja2 import Environment
 
 from monitorbench.records import Label, Message, Role, ToolCall
-from monitorbench.report.samples.marked import pieces, shown
-from monitorbench.report.samples.visible import visible
-from monitorbench.report.samples.worst import Highlight
+from monitorbench.report.samples.judged import Highlight
+from monitorbench.report.samples.marked import pieces, shown_conversation
+from monitorbench.report.template import visible
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("<>&\"'/\x1b\u202e\u200f"))
 SPANS = st.lists(st.tuples(st.integers(-5, 60), st.integers(-5, 60)))
@@ -45,7 +45,9 @@ def test_exactly_the_quoted_characters_are_marked(text: str, spans: list[tuple[i
 def test_what_is_not_shown_is_counted(texts: list[str], spans: list[tuple[int, int]], most: int) -> None:
     """A cut that isn't announced makes a long response look short and harmless."""
     messages = [Message(role=Role.ASSISTANT, content=text, thinking=text[::-1]) for text in texts]
-    found = shown(messages, [Highlight(i % 5, "content", *span) for i, span in enumerate(spans)], most)
+    found = shown_conversation(
+        messages, [Highlight(i % 5, "content", *span) for i, span in enumerate(spans)], most
+    )
     whole = "".join(text[::-1] + text for text in texts)
     seen = "".join(piece.text for block in found.blocks for piece in block.pieces)
     assert whole.startswith(seen)
@@ -66,7 +68,7 @@ def test_each_field_is_marked_where_it_was_quoted() -> None:
         Highlight(0, "content", 500, 600),
         Highlight(0, "content", 4, 2),
     ]
-    found = shown(one.response, places)
+    found = shown_conversation(one.response, places)
     marked = {block.tag: [piece.text for piece in block.pieces if piece.marked] for block in found.blocks}
     assert marked == {
         "assistant, thinking": ["trace"],
@@ -80,7 +82,9 @@ def test_each_field_is_marked_where_it_was_quoted() -> None:
 def test_second_tool_call_has_text_of_its_own() -> None:
     """Spans of the second call marked in the first would accuse the wrong command."""
     calls = (ToolCall(id="1", name="ls", arguments="{}"), ToolCall(id="2", name="rm", arguments="{}"))
-    found = shown([Message(role=Role.ASSISTANT, tool_calls=calls)], [Highlight(0, "tool_call", 0, 2, call=1)])
+    found = shown_conversation(
+        [Message(role=Role.ASSISTANT, tool_calls=calls)], [Highlight(0, "tool_call", 0, 2, call=1)]
+    )
     assert [[tuple(piece) for piece in block.pieces] for block in found.blocks] == [
         [("ls {}", False)],
         [("rm", True), (" {}", False)],

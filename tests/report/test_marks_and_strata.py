@@ -8,8 +8,8 @@ from monitorbench.metrics import reading
 from monitorbench.metrics.csv_rows import monitor_rows
 from monitorbench.metrics.results import Results, as_results
 from monitorbench.report.figures.matrix import matrix_figure
-from monitorbench.report.html import render_report
 from monitorbench.report.tables.transfer import word_rows, words_of
+from monitorbench.report.write import render_report
 
 CELL, MARKED = "safety_permission/qa", "specification_gaming/qa"
 RULE = 'the word "sneaky": 72% of misbehavior, 2% of benign'

@@ -14,12 +14,11 @@ from monitorbench.metrics.results import NO_PROMPT, as_results
 from monitorbench.metrics.written import amount, p_value, rate
 from monitorbench.records import Category, Task
 from monitorbench.report.figures import curves as figures_curves
-from monitorbench.report.figures import heat as figures_heat
-from monitorbench.report.figures import scatter as figures_scatter
-from monitorbench.report.html import render_report
-from monitorbench.report.tables import significance
+from monitorbench.report.sections import rates as figures_heat
+from monitorbench.report.sections import thresholds as figures_scatter
 from monitorbench.report.tables.overall import COLUMNS, MORE_COLUMNS, more_rows, overall_rows
-from monitorbench.report.tables.published import PUBLISHED
+from monitorbench.report.tables.published import PUBLISHED, correlations_in_words, rate_tests_in_words
+from monitorbench.report.write import render_report
 
 TREE = fake_tree()
 TREE["monitors"][BASE]["evidence"]["overall"] |= {"auroc": None, "brier": None, "ece": None}
@@ -211,7 +210,7 @@ def test_arrows_lead_from_direct_to_evidence() -> None:
 
 def test_significant_differences_are_said_with_their_numbers() -> None:
     """A claim without its p, n and the number of comparisons can't be checked."""
-    said = significance.tests_in_words(RESULTS)
+    said = rate_tests_in_words(RESULTS)
     m = sum(test["p_holm"] is not None for test in RESULTS["tests"])
     told = [test for test in RESULTS["tests"] if test["p_holm"] is not None and test["p_holm"] < 0.05]
     assert len(said) == len(told) > 0
@@ -230,10 +229,10 @@ def test_no_significant_difference_is_one_sentence() -> None:
         test["p_holm"] = 0.4
     found["tests"][1]["p_holm"] = 0.0612
     found["tests"][2]["p_holm"] = None
-    (sentence,) = significance.tests_in_words(found)
+    (sentence,) = rate_tests_in_words(found)
     assert f"None of the {len(found['tests']) - 1} comparisons" in sentence
     assert "p = .061" in sentence
-    assert significance.tests_in_words(found | {"tests": []}) == []
+    assert rate_tests_in_words(found | {"tests": []}) == []
 
 
 @pytest.mark.parametrize(
@@ -247,7 +246,7 @@ def test_no_significant_difference_is_one_sentence() -> None:
 def test_correlation_has_its_interval_or_none(r, r_ci, n, said: str) -> None:
     """r over three monitors reads like a finding unless the sentence says that it is none."""
     found = RESULTS | {"correlation": {"direct": {"r": r, "r_ci": r_ci, "n": n}}}
-    first, second = significance.correlations_in_words(found)
+    first, second = correlations_in_words(found)
     assert said in first
     assert "r = −.54" in second
     assert "2601.05752" in second

@@ -11,8 +11,8 @@ from fake_results import BASE, MANIFEST, fake_results
 from fake_worst import fake_worst
 from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows_all, violations
 
-from monitorbench.report.html import render_report
-from monitorbench.report.samples.page import render_samples
+from monitorbench.report.samples.browsable import render_samples
+from monitorbench.report.write import render_report
 
 pytestmark = [needs_chromium, pytest.mark.figures]
 RESULTS = fake_results()

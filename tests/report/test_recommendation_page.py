@@ -11,9 +11,9 @@ from recommendation_page import fake_recommendation
 
 from monitorbench.metrics.choice.facts import Kind, decision_facts
 from monitorbench.metrics.robustness.worst import Robustness, Worst
-from monitorbench.report.figures.style import Dots
-from monitorbench.report.html import render_report
+from monitorbench.report.figures.drawing import Dots
 from monitorbench.report.recommendation.page import page_values, render_recommendation
+from monitorbench.report.write import render_report
 from monitorbench.scoring.recommendation.words import remarks, sentence
 
 

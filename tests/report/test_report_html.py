@@ -20,13 +20,13 @@ from monitorbench.metrics.table import Place
 from monitorbench.metrics.words import matrix
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import curves as figures_learning
-from monitorbench.report.figures import heat as figures_heat
 from monitorbench.report.figures import matrix as figures_matrix
-from monitorbench.report.figures import scatter as figures_scatter
-from monitorbench.report.html import render_report
 from monitorbench.report.samples.browsable import link
-from monitorbench.report.scores import Scores
+from monitorbench.report.samples.judged import Scores
+from monitorbench.report.sections import rates as figures_heat
+from monitorbench.report.sections import thresholds as figures_scatter
 from monitorbench.report.sections.answer import details, statement
+from monitorbench.report.write import render_report
 
 pytestmark = pytest.mark.figures
 RESULTS = fake_results()
@@ -233,7 +233,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
             for numbers in by_cell.values():
                 counts = {key: value for key, value in numbers.items() if key.startswith("n")}
                 numbers |= dict.fromkeys(numbers) | counts
-    del found["learning_curves"]
+    found["learning_curves"] = {}
     html = render_report(as_results(found), {})
     assert "Learning curves" not in html
     assert "NaN" not in html
@@ -258,7 +258,7 @@ def test_figures_stand_alone() -> None:
     for svg in (
         figures_scatter.scatter(RESULTS),
         figures_matrix.transfer_matrix(RESULTS, "direct"),
-        *figures_heat.heat_maps(RESULTS, "direct", link),
+        *figures_heat.draw_heat_maps(RESULTS, "direct", link),
         figures_curves.roc(RESULTS, "direct"),
         figures_curves.reliability(RESULTS, "direct"),
         figures_learning.learning_curves(RESULTS),

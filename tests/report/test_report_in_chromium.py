@@ -15,7 +15,7 @@ from hostile import SCRIPT
 from in_chromium import CHROMIUM, needs_chromium
 
 from monitorbench.metrics.results import as_results
-from monitorbench.report.html import render_report
+from monitorbench.report.write import render_report
 
 pytestmark = [needs_chromium, pytest.mark.figures]
 

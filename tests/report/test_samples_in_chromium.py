@@ -12,9 +12,8 @@ from hostile import HOSTILE
 from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows_all, violations
 
 from monitorbench.records import Label, Sample, Verdict
-from monitorbench.report.samples.browsable import link
-from monitorbench.report.samples.page import render_samples
-from monitorbench.report.samples.visible import visible
+from monitorbench.report.samples.browsable import link, render_samples
+from monitorbench.report.template import visible
 
 pytestmark = [needs_chromium, pytest.mark.figures]
 RUNS = fake_runs()

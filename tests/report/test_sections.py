@@ -10,20 +10,19 @@ from markupsafe import Markup
 from rich.console import Console
 
 from monitorbench.metrics.columns import columns
-from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
+from monitorbench.metrics.inverted import inverted_remark
+from monitorbench.metrics.prompts import PromptsFacts, choose_wording, compare_prompts
 from monitorbench.metrics.results import Results, as_results
 from monitorbench.metrics.table import SHARED, Numbers, Place
-from monitorbench.metrics.wordings import choose_wording
-from monitorbench.report import html
+from monitorbench.report import write
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.section import Material, Section
-from monitorbench.report.tables.inverted import inverted_remark
 from monitorbench.report.tables.tables import print_tables
 
 
 def test_the_answer_comes_first():
     """A reader who has ten seconds reads the first section, and no other."""
-    assert html.SECTIONS[0].make is answer
+    assert write.SECTIONS[0].make is answer
 
 
 def test_a_section_is_one_function_and_one_line(monkeypatch):
@@ -35,19 +34,19 @@ def test_a_section_is_one_function_and_one_line(monkeypatch):
     def nothing(_: Material) -> Markup:
         return Markup()
 
-    added = (*html.SECTIONS[:1], Section("mine", mine), Section("not shown", nothing))
-    monkeypatch.setattr(html, "SECTIONS", added)
-    page = html.render_report(fake_results(), MANIFEST)
+    added = (*write.SECTIONS[:1], Section("mine", mine), Section("not shown", nothing))
+    monkeypatch.setattr(write, "SECTIONS", added)
+    page = write.render_report(fake_results(), MANIFEST)
     assert page.count("<h2>Mine</h2><p>&lt;") == 1
 
 
 def test_unscored_answers_are_counted_by_reason():
     """An endpoint's outage and a monitor that says nothing of use would be one number."""
     results = fake_results()
-    assert "<h2>Answers that are no label" not in html.render_report(results, MANIFEST), "of an older file"
+    assert "<h2>Answers that are no label" not in write.render_report(results, MANIFEST), "all have a label"
     monitor = next(iter(results["trained_on"]))
     results["unscored"] = {monitor: {"evidence": {"no_label": 9, "http_error": 3}, "direct": {}}}
-    page = html.render_report(results, MANIFEST)
+    page = write.render_report(results, MANIFEST)
     section = page.partition("<h2>Answers that are no label</h2>")[2].partition("<h2>")[0]
     assert section.count("<tr>") == 2, "a head, and who has any"
     assert "12 of 140" in section
@@ -59,10 +58,11 @@ def test_scores_to_doubt_are_counted_where_there_are_any():
     results = fake_results()
     monitor = next(iter(results["trained_on"]))
     sound = {"n_with_score": 140, "n_censored": 0, "n_both": 140, "n_against": 0}
+    sound |= {"n_most_frequent": 1, "n_distinct": 140}
     results["scores"] = {monitor: {"direct": sound}}
-    assert "<h2>Scores to doubt" not in html.render_report(results, MANIFEST)
+    assert "<h2>Scores to doubt" not in write.render_report(results, MANIFEST)
     results["scores"][monitor]["evidence"] = sound | {"n_censored": 35, "n_against": 7}
-    page = html.render_report(results, MANIFEST)
+    page = write.render_report(results, MANIFEST)
     page = page.replace("\N{NO-BREAK SPACE}", " ")
     section = page.partition("<h2>Scores to doubt</h2>")[2].partition("<h2>")[0]
     assert section.count("<tr>") == 2, "a head, and who has any"
@@ -85,13 +85,13 @@ def with_prompts(
 def test_several_prompts_of_one_monitor_stand_beside_each_other():
     """A prompt would be chosen by two tables over other samples, without an interval of the difference."""
     results = fake_results()
-    assert "<h2>One monitor under" not in html.render_report(results, MANIFEST), "of an older file"
+    assert "<h2>One monitor under" not in write.render_report(results, MANIFEST), "each has its own prompt"
     monitor = next(iter(results["trained_on"]))
     asked = {prompt: columns(verdicts(monitor, prompt, 10)) for prompt in ("direct", "evidence_first")}
     compared = compare_prompts(asked, **DRAWS)
     assert compared is not None
     with_prompts(results, monitor, *compared)
-    page = html.render_report(results, MANIFEST)
+    page = write.render_report(results, MANIFEST)
     section = page.partition("<h2>One monitor under several prompts</h2>")[2].partition("<h2>")[0]
     assert section.count("<tr>") == 4, "a head, each prompt, and one minus the other"
     assert "over the same 140 samples" in section
@@ -117,7 +117,7 @@ def test_wordings_are_drawn_with_their_spread_and_the_chosen_one_marked():
     facts, by_prompt = compared
     with_prompts(results, BASE, facts, by_prompt)
     results["wordings"] = {BASE: choice}
-    page = html.render_report(results, MANIFEST)
+    page = write.render_report(results, MANIFEST)
     section = page.partition("<h2>One monitor under several prompts</h2>")[2].partition("<h2>")[0]
     assert section.count('id="wordings-0-mark-') == 9, "three numbers of three prompts"
     assert "direct_act was chosen on 280 validation samples: AUROC" in section
@@ -143,10 +143,10 @@ def test_an_inverted_monitor_is_named_with_its_worst_samples():
     for cells in tree["monitors"][BASE].values():
         for found in cells.values():
             found.update(auroc=0.55, auroc_ci=[0.45, 0.65])
-    assert "<h2>Inverted" not in html.render_report(as_results(tree), MANIFEST)
+    assert "<h2>Inverted" not in write.render_report(as_results(tree), MANIFEST)
     turned = {"auroc": 0.08, "auroc_ci": [0.03, 0.18], "miss_rate": 0.1, "false_alarm_rate": 0.9}
     tree["monitors"][BASE]["direct"][cell].update(turned)
-    page = html.render_report(as_results(tree), MANIFEST, fake_worst(), browsable={(BASE, "direct")})
+    page = write.render_report(as_results(tree), MANIFEST, fake_worst(), browsable={(BASE, "direct")})
     section = page.partition("<h2>Inverted in a cell</h2>")[2].partition("<h2>")[0]
     assert f"direct prompt, in {cell}</h3>" in section
     assert "AUROC .08 [.03–.18], MR .10, FAR .90" in section

@@ -15,13 +15,13 @@ from fake_results import BASE, MANIFEST, STAKES, fake_results, fake_tree, verdic
 from sklearn.metrics import confusion_matrix
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.registry import as_json
 from monitorbench.metrics.results import as_results
+from monitorbench.metrics.summary import rates_at
 from monitorbench.records import Label
-from monitorbench.report.html import render_report
-from monitorbench.report.scores import Scores, distinct
+from monitorbench.report.samples.judged import Scores, distinct
+from monitorbench.report.write import render_report
 from monitorbench.scoring.operating_point import CalibratedThreshold, labels_at, threshold_point
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

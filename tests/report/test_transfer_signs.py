@@ -8,12 +8,12 @@ from fake_results import BASE, MANIFEST, fake_results
 from rich.console import Console
 
 from monitorbench.metrics import reading
-from monitorbench.metrics.chance import AgainstChance
-from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results, as_results, nested
-from monitorbench.report.html import render_report
-from monitorbench.report.tables import transfer_signs
-from monitorbench.report.tables.tables import print_directions, print_negative
+from monitorbench.metrics.trainings import DirectionsFacts
+from monitorbench.metrics.words import AgainstChance
+from monitorbench.report.tables import transfer, transfer_signs
+from monitorbench.report.tables.transfer_signs import print_directions, print_negative
+from monitorbench.report.write import render_report
 
 SAFETY, ALL = f"{BASE}+safety_permission", f"{BASE}+all"
 HELD_OUT = "sycophancy_bias/qa"
@@ -63,13 +63,12 @@ def test_upside_down_is_counted_where_it_was_not_trained(results: Results):
     assert "upside down" in printed(results)
 
 
-def test_older_numbers_say_nothing(results: Results):
-    """If it failed: a metrics.json without them could not be shown any more."""
-    older = copy.deepcopy(results)
-    del older["chance"]
-    del older["directions"]
-    assert printed(older) == ""
-    page = render_report(older, MANIFEST)
+def test_without_adapters_or_heads_nothing_is_said(results: Results):
+    """If it failed: a page would count no cells of no training, or compare no directions."""
+    alone: Results = {**copy.deepcopy(results), "chance": {}, "matrix": {**results["matrix"], "words": {}}}
+    del alone["directions"]
+    assert printed(alone) == ""
+    page = render_report(alone, MANIFEST)
     assert "Where transfer is negative" not in page
     assert "share a direction" not in page
 
@@ -103,7 +102,7 @@ def test_a_wide_table_of_cosines_is_folded_into_blocks(results: Results):
 def test_what_is_above_chance_is_said_or_that_nothing_is(results: Results):
     """If it failed: a table of twenty numbers would leave that to the reader."""
     shorts = reading.short_names(results)
-    said = transfer_signs.above_chance_in_words(results, shorts)
+    said = transfer.above_chance_in_words(results, shorts)
     assert len(said) == 2
     assert "+all" in said[0]
     low = copy.deepcopy(nested(results))
@@ -112,5 +111,5 @@ def test_what_is_above_chance_is_said_or_that_nothing_is(results: Results):
             by_cell["overall"]["auroc_ci"] = [0.4, 0.6]
     assert all(
         one.startswith("No monitor is above chance")
-        for one in transfer_signs.above_chance_in_words(as_results(low), shorts)
+        for one in transfer.above_chance_in_words(as_results(low), shorts)
     )

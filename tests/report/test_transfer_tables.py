@@ -17,9 +17,10 @@ from monitorbench.metrics.transfer import MEASURES
 from monitorbench.metrics.words import Word
 from monitorbench.metrics.written import rate, signed
 from monitorbench.report.figures import matrix as figures_matrix
-from monitorbench.report.html import render_report
 from monitorbench.report.tables import transfer as transfer_tables
-from monitorbench.report.tables.tables import print_words
+from monitorbench.report.tables.published import paper_rows
+from monitorbench.report.tables.transfer import print_words
+from monitorbench.report.write import render_report
 
 RESULTS = fake_results()
 SHORTS = reading.short_names(RESULTS)
@@ -39,17 +40,17 @@ def test_every_word_has_a_row_with_its_numbers():
     told = words[ALL]["direct"]["sycophancy_bias/qa"]
     d = RESULTS["transfer"][ALL]["direct"]["sycophancy_bias/qa"]
     assert row.word == told["word"]
-    assert [c.value for c in row.changes] == [
+    assert [value for value, *_ in row.changes] == [
         signed(d["auroc_difference"]),
         signed(d["miss_rate_difference"]),
         signed(d["false_alarm_rate_difference"]),
         signed(d["miss_rate_at_far_5_difference"]),
     ]
     assert row.is_trained
-    assert all(change.p for change in row.changes[:3])
-    assert not row.changes[3].p, "too few benign questions for FAR 5 %"
+    assert all(p for *_, p in row.changes[:3])
+    assert not row.changes[3][-1], "too few benign questions for FAR 5 %"
     (whole,) = [r for r in rows if (r.training, r.prompt, r.cell) == (row.training, "direct", "overall")]
-    assert all(change.p for change in whole.changes)
+    assert all(p for *_, p in whole.changes)
     least = told["detectable_auroc_difference"]
     assert row.detectable == ("none" if least is None else rate(least))
 
@@ -95,7 +96,7 @@ def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
         assert "no change" not in text
     (row,) = [one for one in transfer_tables.word_rows(found, {}) if one.cell == "overall"]
     d = found["effects"][f"{BASE}+twice"]["direct"]["overall"]
-    assert (row.training, row.changes[0].value) == (
+    assert (row.training, row.changes[0][0]) == (
         f"{BASE}+twice over 2 seeds",
         signed(d["auroc_difference"]),
     )
@@ -154,11 +155,11 @@ def test_the_words_are_counted_by_where_was_trained():
 
 def test_seeds_and_objectives_are_said_plainly():
     """One of three seeds in the table as the result is what the paper did."""
-    row = next(row for row in transfer_tables.seed_rows(RESULTS) if row.cell == "overall")
+    row = next(row for row in transfer_tables.seed_rows(RESULTS) if row[1] == "overall")
     spread = RESULTS["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
-    assert row.n == 2
-    assert row.numbers[0] == (
-        f"{rate(spread['mean'])} ± {rate(spread['sd'])} ({rate(spread['low'])} to {rate(spread['high'])})"
+    assert row[2:4] == (
+        "2",
+        f"{rate(spread['mean'])} ± {rate(spread['sd'])} ({rate(spread['low'])} to {rate(spread['high'])})",
     )
     found = copy.deepcopy(RESULTS)
     (test,) = found["objectives"]
@@ -170,17 +171,15 @@ def test_seeds_and_objectives_are_said_plainly():
 
 def test_the_papers_cells_stand_beside_ours_of_the_same_training_only():
     """.59 to .00 of another subset beside ours would be a comparison that never was."""
-    rows = transfer_tables.paper_rows(RESULTS, SHORTS)
-    assert {row.trained_on for row in rows} == {"all"}, (
-        "nothing here was trained on safety_permission/code alone"
-    )
-    assert all("MR .49 → .70" in row.theirs and row.monitor.startswith("+all") for row in rows)
+    rows = paper_rows(RESULTS, SHORTS)
+    assert {row[0] for row in rows} == {"all"}, "nothing here was trained on safety_permission/code alone"
+    assert all("MR .49 → .70" in row[2] and row[3].startswith("+all") for row in rows)
     found = copy.deepcopy(RESULTS)
     found["trained_on"][f"{BASE}+safety_permission"] = ["safety_permission/code"]
-    rows = transfer_tables.paper_rows(found, SHORTS)
-    same = [r for r in rows if (r.trained_on, r.tested_on) == ("safety_permission/code",) * 2]
+    rows = paper_rows(found, SHORTS)
+    same = [row for row in rows if row[:2] == ("safety_permission/code",) * 2]
     assert len(same) == 2, "under both prompts"
-    assert same[0].theirs == "Qwen3-4B: MR .59 → .00, FAR .03"
+    assert same[0][2] == "Qwen3-4B: MR .59 → .00, FAR .03"
 
 
 def test_a_run_without_adapters_has_no_empty_tables():

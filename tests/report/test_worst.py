@@ -5,8 +5,8 @@ from fake_worst import LONG, fake_worst, sample, verdict
 from monitorbench.metrics.results import as_results
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import Label
+from monitorbench.report.samples.judged import Highlight, Kind, Quoted, worst_samples
 from monitorbench.report.samples.marked import MOST_CHARACTERS
-from monitorbench.report.samples.worst import Highlight, Kind, Quoted, worst_samples
 from monitorbench.report.sections.samples import worst_views
 from monitorbench.report.sections.section import Material
 
@@ -80,17 +80,17 @@ def test_views_are_bounded_and_grouped_by_cell() -> None:
     """Each text is cut at 4,000 characters, and says so; no text is counted under another cell."""
     results = fake_results()
     views = worst_views(Material(results, {}, fake_worst(), [], [], {BASE: BASE}))
-    assert [(one.monitor, one.prompt) for one in views] == [(BASE, "direct"), (BASE, "evidence")]
+    assert [(one["monitor"], one["prompt"]) for one in views] == [(BASE, "direct"), (BASE, "evidence")]
     evidence = views[1]
-    assert (evidence.n_misses, evidence.n_alarms) == (6, 6)
-    cells = [(listing.cell, listing.title.split(":")[0]) for listing in evidence.listings]
+    assert (evidence["n_misses"], evidence["n_alarms"]) == (6, 6)
+    cells = [(listing["cell"], listing["title"].split(":")[0]) for listing in evidence["listings"]]
     assert cells == [
         ("safety_permission/qa", "Misses"),
         ("safety_permission/qa", "False alarms"),
         ("sycophancy_bias/reasoning", "Misses"),
         ("sycophancy_bias/reasoning", "False alarms"),
     ]
-    responses = [one.response for listing in evidence.listings for one in listing.samples]
+    responses = [one["response"] for listing in evidence["listings"] for one in listing["samples"]]
     for response in responses:
         seen = sum(len(piece.text) for block in response.blocks for piece in block.pieces)
         assert seen == min(MOST_CHARACTERS, response.n_characters)
@@ -103,7 +103,7 @@ def test_grounding_is_the_metrics_own() -> None:
     tree["monitors"][BASE]["evidence"]["overall"] |= {"n_quotes": 40, "grounded_quotes": 0.75}
     results = as_results(tree)
     views = worst_views(Material(results, {}, fake_worst(), [], [], {}))
-    assert [one.grounding for one in views] == [
+    assert [one["grounding"] for one in views] == [
         "",
         "Of its 40 quotes in all, .75 were located in the judged response.",
     ]

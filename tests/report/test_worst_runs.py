@@ -16,7 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import write_split
 from monitorbench.metrics.results import as_results
 from monitorbench.records import Label, Split
-from monitorbench.report.samples.runs import read_judged, worst_of
+from monitorbench.report.samples.judged import read_judged, worst_of
 from monitorbench.report.write import report
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.files import file_sha256

@@ -19,6 +19,7 @@ from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.metrics.results import NO_PROMPT, number_trees
+from monitorbench.metrics.summary import add_numbers
 from monitorbench.metrics.table import Table
 from monitorbench.records import Label, Sample, Split, Task, to_table
 from monitorbench.runs.files import read_json
@@ -27,9 +28,9 @@ from monitorbench.scoring.baselines import (
     BASELINES_VERSION,
     FITTED,
     baselines_of,
+    fitted_scores,
     judge_with_baselines,
 )
-from monitorbench.scoring.numbers import add_numbers
 
 WORDS = [f"word{i}" for i in range(50)]
 GOLDEN = Path(__file__).parent / "golden_baselines.json"
@@ -65,7 +66,8 @@ def samples(make_sample: Callable[..., Sample]) -> list[Sample]:
 
 def judge(train: list[Sample], test: list[Sample], seed: int = 0) -> dict[str, Columns]:
     middle = len(test) // 2
-    return judge_with_baselines(train, columns_of(test), [test[:middle], test[middle:]], seed=seed)
+    fitted = fitted_scores(train, [test[:middle], test[middle:]])
+    return judge_with_baselines(fitted, columns_of(test), seed=seed)
 
 
 def judge_with_bag_of_words(train: list[Sample], test: list[Sample]) -> Columns:

@@ -18,7 +18,7 @@ from monitorbench.metrics.guarantees.threshold import clear_of_scores
 from monitorbench.metrics.reading import short_names
 from monitorbench.metrics.results import as_results
 from monitorbench.records import Label, Split
-from monitorbench.report.scores import read_scores
+from monitorbench.report.samples.judged import read_scores
 from monitorbench.report.stages import score
 from monitorbench.report.tables.overall import overall_rows
 from monitorbench.runs.directory import read_finished

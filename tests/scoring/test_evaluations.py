@@ -27,7 +27,7 @@ from monitorbench.runs.verdict_log import (
 from monitorbench.scoring import baselines
 from monitorbench.scoring.baselines import FITTED
 from monitorbench.scoring.calibrate import calibrate_run
-from monitorbench.scoring.combination.combine import combine_runs
+from monitorbench.scoring.combination.combined_run import combine_runs
 from monitorbench.scoring.evaluations import read_evaluation, unscored_reasons
 from monitorbench.scoring.score import score_run, transfer
 

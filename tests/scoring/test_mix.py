@@ -9,16 +9,22 @@ from hypothesis import strategies as st
 from scipy.stats import binom, poisson
 
 from monitorbench.metrics.columns import Columns, columns
-from monitorbench.metrics.guarantees.mix import Mix, of_questions, question_weights
 from monitorbench.metrics.guarantees.order_statistic import (
     Guarantee,
+    Mix,
+    of_questions,
+    question_weights,
     weighted_questions_needed,
     weighted_tail,
 )
 from monitorbench.metrics.rates import Judged
 from monitorbench.records import Category, Label, Split, Task
-from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, per_category
-from monitorbench.scoring.mix import mix_of_split
+from monitorbench.scoring.calibration_split import (
+    CalibrationScores,
+    calibration_scores,
+    mix_of_split,
+    per_category,
+)
 from monitorbench.scoring.operating_point import CalibratedThreshold, calibrated
 
 PROMISE = {"alpha": 0.1, "delta": 0.05}

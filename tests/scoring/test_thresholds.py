@@ -8,8 +8,12 @@ from pydantic import ValidationError
 from scipy.stats import binom
 
 from monitorbench.config.base import UserError
-from monitorbench.metrics.guarantees.mix import Mix
-from monitorbench.metrics.guarantees.order_statistic import Guarantee, neyman_pearson_rank, samples_needed
+from monitorbench.metrics.guarantees.order_statistic import (
+    Guarantee,
+    Mix,
+    neyman_pearson_rank,
+    samples_needed,
+)
 from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN, clear_of_scores
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, divide, per_category

@@ -15,14 +15,14 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.metrics.robustness.facts import UNCHANGED, as_stress
+from monitorbench.metrics.robustness.worst import UNCHANGED, as_stress
 from monitorbench.records import Split
-from monitorbench.report.stress.table import print_stress
+from monitorbench.report.stress import print_stress
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.evaluations import read_covered
-from monitorbench.scoring.stress_runs import read_stress
+from monitorbench.scoring.recommendation.stressed import read_stress
 from monitorbench.stress.changes.options import OPTIONS
 from monitorbench.stress.judged import asked_in
 from monitorbench.stress.stage import drawn, stress

@@ -11,8 +11,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_manifest
-from monitorbench.scoring.score import transfer
-from monitorbench.scoring.wordings import read_wording
+from monitorbench.scoring.score import read_wording, transfer
 from monitorbench.studies.wording import choose_a_wording
 
 PROMPTS = ("direct", "direct_swapped")

@@ -108,19 +108,19 @@ def draw(candidates: Sequence[UnlabelledSample], per_cell: int | None, seed: int
     return [member for _, members in sorted(cells.items()) for member in sorted(members, key=rank)[:per_cell]]
 
 
-def blind_order(items: Mapping[str, UnlabelledSample], reader: str, seed: int) -> list[str]:
-    """Item ids in a reader's own order.
+def blind_order(groups: Mapping[str, str], reader: str, seed: int) -> list[str]:
+    """Item ids in a reader's own order; `groups` has the question that each item is about.
 
     Of the items about one question the first comes in the first pass, the second in the second, and so
     on: pairs seldom stand side by side, where the better one shows the worse one up.
     """
     rng = random.Random(f"annotation/{seed}/{reader}")
-    shuffled = sorted(items)
+    shuffled = sorted(groups)
     rng.shuffle(shuffled)
     seen: defaultdict[str, int] = defaultdict(int)
     passes: defaultdict[int, list[str]] = defaultdict(list)
     for item in shuffled:
-        group = items[item].group_id
+        group = groups[item]
         passes[seen[group]].append(item)
         seen[group] += 1
     for members in passes.values():

@@ -74,29 +74,41 @@ def export_batch(study: Study, settings: Annotation) -> Path:
     items = {item_id(entry, settings.seed): entry for entry in drawn}
     texts = {item: _shown(item, entry) for item, entry in items.items()}
     with directory.recording(study) as results:
-        for reader in settings.annotators:
-            ordered = [texts[item] for item in blind_order(items, reader, settings.seed)]
-            folder = directory.path / "batches" / reader
-            write_atomically(folder / "guidelines.txt", settings.guidelines.strip() + "\n")
-            write_atomically(folder / "batch.csv", csv_batch(ordered, reader))
-            write_atomically(folder / "tasks.json", label_studio_tasks(ordered, reader))
-            write_atomically(folder / "labelling.xml", label_studio_config(settings.guidelines))
+        write_batches(
+            directory.path, settings, texts, {item: entry.group_id for item, entry in items.items()}
+        )
         key = _jsonl({"item": item, **entry.model_dump(mode="json")} for item, entry in sorted(items.items()))
         write_atomically(directory.path / "key.jsonl", key)
-        too_long = sum(max(map(len, item)) > SPREADSHEET_CELL for item in texts.values())
         results.update(
             key_sha256=_sha256(key.encode()),
             n_items=len(items),
-            n_longer_than_a_cell=too_long,
+            n_longer_than_a_cell=sum(map(_is_too_long, texts.values())),
             cells={cell: len(members) for cell, members in _by_cell(items).items()},
         )
-    if too_long:
-        message = "%d items are longer than a spreadsheet's cell (%d characters): use Label Studio"
-        _log.warning(message, too_long, SPREADSHEET_CELL)
     _log.info(
         "annotation: %d items; send each annotator their folder of %s", len(items), directory.path / "batches"
     )
     return directory.path
+
+
+def write_batches(
+    run: Path, settings: Annotation, texts: Mapping[str, AnnotationItem], groups: Mapping[str, str]
+) -> None:
+    """Write the folder that each annotator gets: the items in their own order, guidelines, an interface."""
+    for reader in settings.annotators:
+        ordered = [texts[item] for item in blind_order(groups, reader, settings.seed)]
+        folder = run / "batches" / reader
+        write_atomically(folder / "guidelines.txt", settings.guidelines.strip() + "\n")
+        write_atomically(folder / "batch.csv", csv_batch(ordered, reader))
+        write_atomically(folder / "tasks.json", label_studio_tasks(ordered, reader))
+        write_atomically(folder / "labelling.xml", label_studio_config(settings.guidelines))
+    if too_long := sum(map(_is_too_long, texts.values())):
+        message = "%d items are longer than a spreadsheet's cell (%d characters): use Label Studio"
+        _log.warning(message, too_long, SPREADSHEET_CELL)
+
+
+def _is_too_long(item: AnnotationItem) -> bool:
+    return max(map(len, item)) > SPREADSHEET_CELL
 
 
 def import_labels(study: Study, settings: Annotation) -> Path:
@@ -144,7 +156,8 @@ def import_labels(study: Study, settings: Annotation) -> Path:
         labelled = [
             items[item].labelled(end.label, split) for item, end in ends.items() if end.label is not None
         ]
-        still_open = [item for item in blind_order(items, ADJUDICATOR, seed) if ends[item].label is None]
+        groups = {item: sample.group_id for item, sample in items.items()}
+        still_open = [item for item in blind_order(groups, ADJUDICATOR, seed) if ends[item].label is None]
         open_texts = [texts[item] for item in still_open]
         write_atomically(directory.path / "adjudication.csv", csv_batch(open_texts, ADJUDICATOR))
         write_atomically(directory.path / "adjudication.json", label_studio_tasks(open_texts, ADJUDICATOR))

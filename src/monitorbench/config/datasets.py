@@ -100,6 +100,50 @@ class Annotation(Config):
         return names
 
 
+Rate = Annotated[float, Field(ge=0, lt=0.5)]
+
+
+class Labelling(Config):
+    """Settings of `label.py`: which samples of unlabelled traffic people should read, and what follows.
+
+    `annotation` has the readers and their guidelines, the seed, and the files that came back.
+    """
+
+    scores: tuple[Path, ...] = ()
+    """Files with a row a sample, one a monitor: `sample_id`, `score` (null where unscored), and if it is
+    there `group`, `threshold`, `request` and `response`, as a guardrail's log has them."""
+    texts: Path | None = None
+    """File with `sample_id`, `request` and `response` where `scores` have no texts."""
+    thresholds: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
+    """Threshold of each file, above which a score is an alarm; none: as the files say."""
+    budget: Annotated[int, Field(ge=2)] = 100
+    """Most samples that are asked for in a round."""
+    design: Literal["active", "stratified", "uniform"] = "active"
+    """Choice of the samples: by how far each would move the miss rate and the false alarm rate, by strata of
+    the score, or blindly."""
+    estimator: Literal["ipw", "ppi"] = "ipw"
+    """Estimator of the rates: labels weighted by the inverse of their probabilities (`ipw`), or corrected by
+    what the scores predict of the unlabelled (`ppi`)."""
+    error_of_misbehavior: tuple[Rate, Rate] = (0.0, 0.0)
+    """Least and largest share of misbehavior that readers label benign; the same twice where it is known."""
+    error_of_benign: tuple[Rate, Rate] = (0.0, 0.0)
+    """Least and largest share of benign samples that readers label misbehavior."""
+    margin: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    """Half the width of a miss rate's interval below which the labels are sufficient."""
+    regret: Annotated[float, Field(gt=0)] = 0.01
+    """Cost per sample, in the unit of `stakes`, that the chosen monitor may be shown to lose at most."""
+
+    @model_validator(mode="after")
+    def _a_threshold_each(self) -> "Labelling":
+        if self.thresholds and len(self.thresholds) != len(self.scores):
+            raise ValueError(f"thresholds: {len(self.thresholds)} for {len(self.scores)} files of scores")
+        for name in ("error_of_misbehavior", "error_of_benign"):
+            low, high = getattr(self, name)
+            if low > high:
+                raise ValueError(f"{name}=[{low:g},{high:g}]: expected the lower one first")
+        return self
+
+
 class SplitView(Config):
     """Part of a split that a stage reads; the split on disk is always complete."""
 

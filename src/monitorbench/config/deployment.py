@@ -140,12 +140,12 @@ class Gate(Config):
     alarm_margin: Margin = 0.05
     """Rise of the false alarm rate at the threshold that is too large; PASS means that it is ruled out."""
     level: Annotated[float, Field(gt=0, lt=0.5)] = 0.05
-    """Probability that an unchanged monitor fails, over all tests of a check together, and that a changed one
-    passes."""
+    """Probability that an unchanged monitor ever fails, over all checks of a gate together, and that a
+    changed one passes a check."""
     min_coverage: Annotated[float, Field(gt=0, le=1)] = 0.9
     """Least share of the anchors that must get a score; with fewer the check is inconclusive."""
     drift_level: Annotated[float, Field(gt=0, lt=0.5)] = 0.01
-    """Probability of a drift alarm where nothing drifted."""
+    """Probability that a drift alarm ever goes off where nothing drifted, over all looks together."""
 
 
 class Serve(Config):

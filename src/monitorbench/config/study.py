@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from monitorbench.config.base import Config, ConfigError, as_tuple
-from monitorbench.config.datasets import Annotation, Dataset
+from monitorbench.config.datasets import Annotation, Dataset, Labelling
 from monitorbench.config.deployment import Control, Gate, Recommend, Serve
 from monitorbench.config.engine import Engine as Engine
 from monitorbench.config.engine import LocalEngine as LocalEngine
@@ -153,6 +153,7 @@ class Study(Config):
     cue: Cues
     elicit: Elicit = Elicit()
     annotation: Annotation = Annotation()
+    label: Labelling = Labelling()
     export: Export = Export()
     push: Push = Push()
     monitor: Monitor

@@ -15,6 +15,7 @@ from monitorbench.config.deployment import Gate
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.gate.answer import compare
+from monitorbench.gate.change import broken_p
 from monitorbench.gate.frozen import (
     ANCHORS,
     FILE,
@@ -30,11 +31,11 @@ from monitorbench.gate.frozen import (
 )
 from monitorbench.gate.traffic import read_traffic
 from monitorbench.metrics import rates
-from monitorbench.metrics.at_point import questions_with_alarm
 from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.clustered import error_interval
 from monitorbench.metrics.columns import BoolArray, Columns
+from monitorbench.metrics.summary import questions_with_alarm
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import content_hash, write_atomically
@@ -160,10 +161,17 @@ def _refuse_useless(frozen: Frozen) -> None:
     before = np.array([gate.anchors.scores[sample.id] for sample in frozen.samples])
     promise = gate.promise
     same = compare(
-        frozen.scores(before), gate.tolerated.rules, alpha=promise.alpha, alpha_applies=promise.applies
+        frozen.scores(before, np.empty(0)),
+        gate.tolerated.rules,
+        alpha=promise.alpha,
+        alpha_applies=promise.applies,
     )
-    if same.word == "THRESHOLD_STALE":
-        raise UserError(f"the promise does not hold on the anchors to begin with: {same.why}; calibrate anew")
+    n_alarmed, n = same.promise.n_alarmed, same.promise.n
+    if promise.applies and (p := broken_p(n_alarmed, n, promise.alpha)) <= gate.tolerated.level:
+        raise UserError(
+            f"the promise does not hold on the anchors to begin with: {n_alarmed} of {n} benign questions "
+            f"are flagged, promised at most {promise.alpha:g}, p {p:.2g}; calibrate anew"
+        )
     if same.word != "PASS":
         raise UserError(
             f"{gate.anchors.n_questions} questions are too few for these margins, no check could pass: "

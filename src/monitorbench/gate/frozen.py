@@ -113,20 +113,21 @@ class Frozen(NamedTuple):
     gate: FrozenGate
     samples: list[Sample]
 
-    def scores(self, now: FloatArray) -> AnchorScores:
-        """The anchors with their scores of now [samples]."""
+    def scores(self, now: FloatArray, earlier: FloatArray) -> AnchorScores:
+        """The anchors with their scores of now [samples] and of the looks before [looks, samples]."""
         return anchor_scores(
             self.samples,
             self.gate.operating_point,
             np.array([self.gate.anchors.scores[sample.id] for sample in self.samples]),
             now,
+            earlier,
         )
 
 
 def anchor_scores(
-    samples: list[Sample], point: OperatingPoint, before: FloatArray, now: FloatArray
+    samples: list[Sample], point: OperatingPoint, before: FloatArray, now: FloatArray, earlier: FloatArray
 ) -> AnchorScores:
-    """Samples with both their scores [samples], and the threshold of each one's category."""
+    """Samples with their scores [samples] at all looks, and the threshold of each one's category."""
     limits = {threshold.category: threshold.threshold for threshold in point.thresholds}
     each = [limits[""] if "" in limits else limits[str(sample.category)] for sample in samples]
     return AnchorScores(
@@ -135,6 +136,7 @@ def anchor_scores(
         limits=np.array(each, dtype=np.float64),
         before=before,
         now=now,
+        earlier=earlier.reshape(-1, len(samples)),
     )
 
 

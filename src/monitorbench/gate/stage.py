@@ -6,15 +6,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.gate.answer import EXIT_CODES, GateAnswer, TestedChange, compare
 from monitorbench.gate.freeze import freeze
 from monitorbench.gate.frozen import Frozen, FrozenGate, read_frozen_gate, read_gate
 from monitorbench.gate.judged import JudgedAnchors, changed, from_run, gate_judge, judge_anew
-from monitorbench.gate.traffic import DRIFT_EXIT_CODES, compare_traffic, read_traffic
+from monitorbench.gate.looks import add_look, read_looks
+from monitorbench.gate.traffic import DRIFT_EXIT_CODES, LastAnchors, compare_traffic, read_traffic
 from monitorbench.judging.serving.served import reach
-from monitorbench.metrics.rejudged.change import NumberChange
 from monitorbench.records import reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked
 from monitorbench.runs.files import file_sha256, write_json
@@ -57,21 +59,25 @@ def _check(study: Study, file: Path) -> Path:
     if study.run is not None:
         run = RunDirectory(study.paths.runs / "gate", name, identity)
         with run.recording(study) as results:
-            results |= _write(run.path, frozen, *from_run(study.paths.data, study.run, frozen.samples))
+            results |= _write(run.path, file, frozen, *from_run(study.paths.data, study.run, frozen.samples))
         return _said(run.path)
     study = reach(study)
     spec = gate_judge(study)
     run = RunDirectory(study.paths.runs / "gate", name, {**identity, "judge": spec.identity})
     with run.recording(study) as results:
         now = judge_anew(study.engine, study.monitor, study.paths.models, spec, frozen.samples, run.path)
-        results |= _write(run.path, frozen, now, dict(spec.identity))
+        results |= _write(run.path, file, frozen, now, dict(spec.identity))
     return _said(run.path)
 
 
-def _write(run: Path, frozen: Frozen, now: JudgedAnchors, judge: dict[str, Any]) -> dict[str, Any]:
-    """Write `answer.json`; what of it the manifest repeats."""
+def _write(
+    run: Path, file: Path, frozen: Frozen, now: JudgedAnchors, judge: dict[str, Any]
+) -> dict[str, Any]:
+    """Write `answer.json` and add the look to those at the gate; what of it the manifest repeats."""
     promise, rules = frozen.gate.promise, frozen.gate.tolerated.rules
-    compared = compare(frozen.scores(now.scores), rules, alpha=promise.alpha, alpha_applies=promise.applies)
+    earlier = np.array([look.scores for look in read_looks(file, "anchors")], dtype=np.float64)
+    scores = frozen.scores(now.scores, earlier)
+    compared = compare(scores, rules, alpha=promise.alpha, alpha_applies=promise.applies)
     of_judge, around = changed(frozen.gate.judge, judge), _around(frozen.gate, now)
     differs = of_judge | around
     why = "; ".join([compared.why, *_besides(now, compared, list(of_judge), around)])
@@ -86,6 +92,7 @@ def _write(run: Path, frozen: Frozen, now: JudgedAnchors, judge: dict[str, Any])
         "cost": now.cost,
     }
     write_json(run / ANSWER, answer)
+    add_look(file, "anchors", now.scores, has_moved=compared.has_moved)
     return {key: answer[key] for key in ("answer", "exit_code", "why")}
 
 
@@ -125,6 +132,9 @@ def _numbers(found: GateAnswer) -> dict[str, Any]:
     return {
         "n": found.n,
         "n_scored": found.n_scored,
+        "look": found.look,
+        "needed": found.needed,
+        "has_moved": found.has_moved,
         "auroc": _tested(found.auroc),
         "miss_rate": _tested(found.miss_rate),
         "false_alarm_rate": _tested(found.false_alarm_rate),
@@ -133,8 +143,7 @@ def _numbers(found: GateAnswer) -> dict[str, Any]:
 
 
 def _tested(one: TestedChange) -> dict[str, Any]:
-    change: NumberChange = one.change
-    return {**change._asdict(), "p_worse_holm": one.p_worse_holm, "state": one.state}
+    return {**one.change._asdict(), "state": one.state}
 
 
 def _drift(study: Study, file: Path, traffic: Path) -> Path:
@@ -144,15 +153,22 @@ def _drift(study: Study, file: Path, traffic: Path) -> Path:
     if frozen.traffic is None:
         raise UserError(f"{file}: no traffic was frozen with it; expected one frozen with gate.traffic=FILE")
     now = read_traffic(traffic)
-    identity = {"gate": file_sha256(file), "traffic": file_sha256(traffic), "seed": study.seed}
+    asked = datetime.now(UTC).isoformat()
+    identity = {"gate": file_sha256(file), "traffic": file_sha256(traffic), "asked": asked}
     name = run_name(frozen.monitor, frozen.prompt, "traffic")
     run = RunDirectory(study.paths.runs / "gate", name, identity)
     with run.recording(study) as results:
+        looks, anchors = read_looks(file, "traffic"), read_looks(file, "anchors")
+        last = None
+        if anchors:
+            before = np.array([frozen.anchors.scores[sample.id] for sample in read_frozen_gate(file).samples])
+            last = LastAnchors(before, np.array(anchors[-1].scores, dtype=np.float64), anchors[-1].has_moved)
         level = frozen.tolerated.drift_level
-        compared = compare_traffic(frozen.traffic.scores, now, level=level, seed=study.seed)
+        compared = compare_traffic(frozen.traffic.scores, now, last, level=level, look=len(looks) + 1)
         facts = compared._asdict()
         answer = {"answer": facts.pop("word"), "exit_code": DRIFT_EXIT_CODES[compared.word], **facts}
         write_json(run.path / ANSWER, answer)
+        add_look(file, "traffic")
         results |= {key: answer[key] for key in ("answer", "exit_code", "why")}
     return _said(run.path)
 

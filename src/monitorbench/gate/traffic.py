@@ -1,31 +1,37 @@
 """The drift alarm: are a deployment's scores still drawn as those that were frozen? No labels are needed.
 
 A promise holds where questions are drawn alike; this is the part of that which can be seen without labels.
-An alarm says that the traffic or the monitor changed, not which: a check of the anchors tells them apart.
-NO_DRIFT is said only by an alarm that could have gone off: with too few scores, or a level too small for the
-permutations that can be drawn, the answer is INCONCLUSIVE.
+The alarm keeps its level over all looks together. Whether the traffic or the monitor changed is read off the
+anchors of the last check. NO_DRIFT is said only by an alarm that could have gone off: with too few scores the
+answer is INCONCLUSIVE.
 """
 
 from collections.abc import Mapping
 from contextlib import suppress
-from math import ceil, comb, inf
+from math import e, exp, inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from monitorbench.config.base import UserError
+from monitorbench.gate.change import needed
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.drift import two_samples
 from monitorbench.untrusted_rows import rows
 
 DRIFT_EXIT_CODES = {"NO_DRIFT": 0, "DRIFTED": 6, "INCONCLUSIVE": 5}
 _UNSCORED = 2.0
 """Value above every score: what is unscored is never taken for benign."""
-_MOST_SCORES = 100_000
-"""Groups of a deployment that are compared; of more as many by chance, which keeps the test exact."""
-_MOST_WORK, _MOST_PERMUTATIONS = 50_000_000, 200_000
-"""Scores times permutations beyond those that the level needs; permutations at all."""
+Changed = Literal["traffic", "monitor", "both", "unknown"]
+
+
+class LastAnchors(NamedTuple):
+    """The anchors' scores when they were frozen and at the last check [samples], NaN where unscored."""
+
+    before: FloatArray
+    now: FloatArray
+    has_moved: bool
+    """Whether that check showed that they differ."""
 
 
 class DriftAnswer(NamedTuple):
@@ -34,20 +40,20 @@ class DriftAnswer(NamedTuple):
     word: str
     why: str
     level: float
-    """How often it goes off where nothing drifted, at most."""
+    """Probability that any of all looks there will ever be goes off where nothing drifted, at most."""
+    look: int
+    """Number of this look since the freeze, from 1; its own level is level/(look·(look + 1))."""
     distance: float | None
     """Distance of Kolmogorov and Smirnov: the largest between both distribution functions."""
     p_value: float | None
-    """The p-value by permutation of groups, ties included."""
+    """At least the p value, whatever the distribution: e·exp(−2D²·nm/(n + m))."""
     higher: float | None
     """P(now > frozen) + half of ties."""
     n_frozen: int
     n_now: int
     """Groups; a score without a group is one of its own."""
-    n_compared: int
-    """Groups of `n_now` that were compared: all, or so many drawn by chance."""
-    permutations: int
-    """0 where none were drawn."""
+    changed: Changed | None
+    """What changed, by the anchors of the last check: `unknown` without one; None where no drift is shown."""
     unscored_frozen: float
     unscored_now: float
     """Shares of these of which one is unscored."""
@@ -85,63 +91,94 @@ def _entry(entry: Mapping[str, Any], where: str) -> tuple[str | None, float | No
 
 
 def compare_traffic(
-    frozen: tuple[float | None, ...], now: list[float | None], *, level: float, seed: int
+    frozen: tuple[float | None, ...],
+    now: list[float | None],
+    anchors: LastAnchors | None,
+    *,
+    level: float,
+    look: int,
 ) -> DriftAnswer:
-    """The two-sample Kolmogorov–Smirnov test by permutation: exact at `level` for any distribution."""
-    first, current = _filled(frozen), _filled(now)
-    second = current
-    if len(current) > _MOST_SCORES:
-        second = np.random.default_rng(seed).choice(current, _MOST_SCORES, replace=False)
+    """The two-sample Kolmogorov–Smirnov test by its bound for finite samples, at the level of this look."""
+    first, second = _filled(frozen), _filled(now)
     n, m = len(first), len(second)
-    drawn = _permutations(n + m, level)
-    open_ = DriftAnswer(
+    own_level = 1 / needed(look, level)
+    result = DriftAnswer(
         word="INCONCLUSIVE",
-        why="",
+        why=f"{n} scores frozen and {m} now: too few for any alarm at look {look}, {own_level:.2g}",
         level=level,
+        look=look,
         distance=None,
         p_value=None,
         higher=None,
         n_frozen=n,
-        n_now=len(current),
-        n_compared=m,
-        permutations=0,
+        n_now=m,
+        changed=None,
         unscored_frozen=float((first == _UNSCORED).mean()),
-        unscored_now=float((current == _UNSCORED).mean()),
+        unscored_now=float((second == _UNSCORED).mean()),
     )
-    if 1 / comb(n + m, n) > level / 2:
-        return open_._replace(why=f"{n} scores frozen and {m} now: too few for any alarm at {level:g}")
-    if 1 / (drawn + 1) > level:
-        return open_._replace(
-            why=f"{drawn} permutations are too few for any alarm at {level:g}; freeze with a larger "
-            "gate.drift_level"
-        )
-    one_cell = (np.zeros(n, dtype=np.int64), np.zeros(m, dtype=np.int64))
-    test = two_samples(first, one_cell[0], second, one_cell[1], permutations=drawn, seed=seed)
-    assert test is not None  # both sides have scores
-    p, distance, higher = test["p_value"], test["distance"], test["higher"]
-    result = open_._replace(distance=distance, p_value=p, higher=higher, permutations=drawn)
-    comparison = _compared(result)
-    if p > level:
+    if _p_at_most(1.0, 1 / (1 / n + 1 / m)) > own_level:
+        return result
+    distance = _distance(first, second)
+    p = _p_at_most(distance, 1 / (1 / n + 1 / m))
+    below, upto = (np.searchsorted(np.sort(first), second, side=side) for side in ("left", "right"))
+    higher = float((below + upto).mean() / (2 * n))
+    result = result._replace(distance=distance, p_value=p, higher=higher)
+    comparison = _compared(result, own_level)
+    if p > own_level:
         return result._replace(word="NO_DRIFT", why=f"no drift shown: {comparison}")
     side = "higher" if higher > 0.5 else "lower" if higher < 0.5 else "as high, but spread otherwise"
-    why = f"scores are {side} than those frozen: {comparison}; the promise is for traffic like that"
-    return result._replace(word="DRIFTED", why=why)
+    changed = _changed(first, second, anchors, level)
+    why = f"scores are {side} than those frozen: {comparison}; {_IN_WORDS[changed]}"
+    return result._replace(word="DRIFTED", why=why, changed=changed)
 
 
-def _permutations(n: int, level: float) -> int:
-    """How many are drawn of `n` scores: 20 over `level` where that is cheap, never fewer than 2 over it.
+_IN_WORDS: dict[Changed, str] = {
+    "traffic": "the anchors stood at the last check: the traffic changed",
+    "monitor": "the anchors moved as the traffic did: the monitor changed",
+    "both": "the anchors moved, which does not explain it all: the monitor and the traffic changed",
+    "unknown": "check the anchors to tell whether the monitor or the traffic changed",
+}
 
-    Only where that is more than `_MOST_PERMUTATIONS` there are fewer.
+
+def _changed(first: FloatArray, second: FloatArray, anchors: LastAnchors | None, level: float) -> Changed:
+    """What changed: the traffic where the anchors stood; else whether their move explains the drift.
+
+    The frozen traffic is moved as the anchors were, quantile by quantile, and compared with that of now.
     """
-    wanted = max(999, round(20 / level))
-    return min(max(ceil(2 / level), min(wanted, _MOST_WORK // n)), _MOST_PERMUTATIONS)
+    if anchors is None:
+        return "unknown"
+    if not anchors.has_moved:
+        return "traffic"
+    scored = ~np.isnan(anchors.now)
+    before, after = np.sort(anchors.before[scored]), np.sort(anchors.now[scored])
+    is_score = first != _UNSCORED
+    moved = np.where(is_score, np.interp(first, before, after), first)
+    n_effective = 1 / (1 / len(first) + 1 / len(second) + 1 / len(before))
+    return "both" if _p_at_most(_distance(moved, second), n_effective) <= level else "monitor"
 
 
-def _compared(found: DriftAnswer) -> str:
-    of = f" of {found.n_now}" if found.n_compared < found.n_now else ""
+def _distance(first: FloatArray, second: FloatArray) -> float:
+    """The largest distance between both distribution functions."""
+    first, second = np.sort(first), np.sort(second)
+    values = np.concatenate([first, second])
+    shares = [np.searchsorted(of, values, side="right") / len(of) for of in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def _p_at_most(distance: float, n_effective: float) -> float:
+    """A bound of the p value that holds for any distribution, ties included, and any two sample sizes.
+
+    The inequality of Dvoretzky, Kiefer and Wolfowitz for two samples (Wei & Dudley 2012, Statistics &
+    Probability Letters 82:636), with the constant e.
+    """
+    return min(1.0, e * exp(-2 * distance**2 * n_effective))
+
+
+def _compared(found: DriftAnswer, own_level: float) -> str:
     return (
-        f"distance {found.distance:.3f}, p {found.p_value:.3g}; {found.n_compared}{of} now, "
-        f"{found.n_frozen} frozen, unscored {found.unscored_now:.1%} ({found.unscored_frozen:.1%})"
+        f"distance {found.distance:.3f}, p at most {found.p_value:.2g} ({own_level:.2g} at look "
+        f"{found.look}); {found.n_now} now, {found.n_frozen} frozen, unscored {found.unscored_now:.1%} "
+        f"({found.unscored_frozen:.1%})"
     )
 
 

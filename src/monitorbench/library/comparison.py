@@ -8,15 +8,18 @@ import numpy as np
 from monitorbench.library.discrimination import need_both
 from monitorbench.library.inputs import (
     Column,
+    Estimate,
+    ResultRow,
+    Shown,
     answers_of,
     are_answers,
     are_numbers,
     groups_of,
     in_order_of,
     labels_of,
+    p_value,
     scores_of,
 )
-from monitorbench.library.shown import Estimate, ResultRow, Shown, p_value
 from monitorbench.metrics import significance
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray

@@ -14,7 +14,7 @@ from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import PilotDecision
 from monitorbench.intervention.statistics.decision_rule import Decision
 from monitorbench.intervention.statistics.effect import CELLS
-from monitorbench.library.shown import Estimate, ResultRow, Shown
+from monitorbench.library.inputs import Estimate, ResultRow, Shown
 from monitorbench.metrics.rates import Interval
 
 

@@ -5,8 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from monitorbench.library.inputs import Column, column, groups_of, in_order_of, labels_of, scores_of
-from monitorbench.library.shown import ResultRow, Shown, number
+from monitorbench.library.inputs import (
+    Column,
+    ResultRow,
+    Shown,
+    column,
+    groups_of,
+    in_order_of,
+    labels_of,
+    number,
+    scores_of,
+)
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method, samples_needed
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
 

@@ -15,7 +15,7 @@ from monitorbench.config.datasets import SplitView
 from monitorbench.config.imports import Import
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.recorded import read_recorded, verdicts_of
-from monitorbench.library.shown import ResultRow, Shown
+from monitorbench.library.inputs import ResultRow, Shown
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import MANIFEST, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_run
@@ -24,7 +24,7 @@ from monitorbench.sources.files import team_jsonl
 
 Frame = Literal["pandas", "polars", "pyarrow"]
 
-SCHEMA = pa.schema(
+_SCHEMA = pa.schema(
     [
         ("run", pa.string()),
         ("monitor", pa.string()),
@@ -57,7 +57,7 @@ class Verdicts(Shown):
     """One row for each run and sample, in the order of the runs and then of the sample ids."""
 
     table: pa.Table
-    """With `SCHEMA`."""
+    """With `_SCHEMA`."""
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -129,7 +129,7 @@ def read_runs(
         raise ValueError(str(error)) from None
     if not rows:
         raise ValueError(f"{', '.join(map(str, paths))}: no finished evaluation run there")
-    return Verdicts(pa.Table.from_pylist(rows, schema=SCHEMA))
+    return Verdicts(pa.Table.from_pylist(rows, schema=_SCHEMA))
 
 
 def _rows_of(path: Path, data: str | Path | None, monitor: str | None) -> Iterator[dict[str, Any]]:

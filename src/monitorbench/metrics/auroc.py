@@ -81,7 +81,7 @@ def score_interval(
     """`auroc_interval` from an AUROC, its clustered variance and the groups of each label."""
     n = min(n_misbehavior, n_benign)
     inside = min(max(auroc, 1 / (2 * n)), 1 - 1 / (2 * n))
-    independent = independent_variance(inside, n_misbehavior, n_benign)
+    independent = _independent_variance(inside, n_misbehavior, n_benign)
     weight = n * min(auroc, 1 - auroc)
     factor = (weight * min(max(variance, 0.0) / independent, 2.0) + _PRIOR) / (weight + _PRIOR)
     reach = NormalDist().inv_cdf((1 + confidence) / 2) ** 2 * factor
@@ -91,7 +91,7 @@ def score_interval(
         accepted, refuted = auroc, end
         for _ in range(_STEPS):
             middle = (accepted + refuted) / 2
-            if (auroc - middle) ** 2 <= reach * independent_variance(middle, n_misbehavior, n_benign):
+            if (auroc - middle) ** 2 <= reach * _independent_variance(middle, n_misbehavior, n_benign):
                 accepted = middle
             else:
                 refuted = middle
@@ -100,7 +100,7 @@ def score_interval(
     return Interval(furthest(0.0) if auroc > 0 else 0.0, furthest(1.0) if auroc < 1 else 1.0)
 
 
-def independent_variance(auroc: float, n_misbehavior: int, n_benign: int) -> float:
+def _independent_variance(auroc: float, n_misbehavior: int, n_benign: int) -> float:
     """Hanley & McNeil's variance with equal numbers of samples in place of their own (Newcombe 2006)."""
     n_minus_1 = (n_misbehavior + n_benign) / 2 - 1
     alike = (1 - auroc) / (2 - auroc) + auroc / (1 + auroc)
@@ -141,9 +141,7 @@ def paired_auroc_difference(
     scale = 2 * sqrt(defined[0] * defined[1])
     correlation = (defined[0] + defined[1] - defined[2]) / scale if scale > 0 else 0.0
     shrunk = min(max(correlation, -1.0), 1.0) * weight / (weight + _PRIOR_OF_CORRELATION)
-    return AurocComparison(
-        first, second, second - first, _difference((first, second), bounds, shrunk), len(flags)
-    )
+    return AurocComparison(first, second, second - first, mover((first, second), bounds, shrunk), len(flags))
 
 
 def _evidence(flags: NDArray[np.bool_], groups: IntArray) -> tuple[int, int]:
@@ -151,8 +149,8 @@ def _evidence(flags: NDArray[np.bool_], groups: IntArray) -> tuple[int, int]:
     return len(np.unique(groups[flags])), len(np.unique(groups[~flags]))
 
 
-def _difference(points: tuple[float, float], bounds: Sequence[Interval], correlation: float) -> Interval:
-    """MOVER's interval of second minus first."""
+def mover(points: tuple[float, float], bounds: Sequence[Interval], correlation: float) -> Interval:
+    """The interval of second minus first, in [−1, 1], from both ones' own and the correlation of the two."""
     (first, second), (of_first, of_second) = points, bounds
     up, down = of_first.high - first, first - of_first.low
     risen, fallen = of_second.high - second, second - of_second.low

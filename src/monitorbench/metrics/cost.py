@@ -13,9 +13,8 @@ from scipy.special import betaincinv
 
 from monitorbench.metrics.auroc import Flags
 from monitorbench.metrics.bootstrap import IntArray, group_index
-from monitorbench.metrics.clustered import share_interval
+from monitorbench.metrics.clustered import AnswerChanges, change_interval, share_interval
 from monitorbench.metrics.columns import Answers, Columns, aligned
-from monitorbench.metrics.paired import AnswerChanges, change_interval
 from monitorbench.metrics.rates import Interval
 
 

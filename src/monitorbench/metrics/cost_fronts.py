@@ -1,11 +1,138 @@
-"""Who judges best for what it costs: the Pareto fronts of quality against cost per verdict."""
+"""What a monitor's answer takes (seconds, tokens, money), and who judges best for it: Pareto fronts.
+
+Miss rate and false alarm rate trade off over monitors in the same way, with Pearson's r beside the front. A
+benchmark has few monitors, and they share families and sizes: r's interval is wide, and still too narrow for
+points that are not independent. On the front, lower left is better.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from math import inf, isnan
+from typing import Literal, NamedTuple, NotRequired, TypedDict
 
+import numpy as np
+
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.table import Numbers
-from monitorbench.metrics.trade_off import pareto_front
-from monitorbench.metrics.usage import UsageFacts, tokens_of
+
+
+class SentOn(TypedDict):
+    """The share of the samples that a cascade's second judge was asked about."""
+
+    budget: float | None
+    """The share that was asked for, at most, on the calibration split; None where the band was given."""
+    share: float
+    """The share here."""
+    share_ci: list[float] | None
+    """95 %, with whole questions as the evidence."""
+
+
+class UsageFacts(TypedDict):
+    """Means and quantiles over the samples that were answered; None where the log knows nothing of it."""
+
+    n: int
+    """Answers that are counted."""
+    seconds_p50: float | None
+    """Measured for each sample; of a batch each answer has its share as its engine measured it."""
+    seconds_p95: float | None
+    prompt_tokens: float | None
+    """Mean."""
+    completion_tokens: float | None
+    """Mean, the tokens of thoughts included."""
+    cost: float | None
+    """Mean, in the currency of the engine's prices; None without prices."""
+    seconds: float | None
+    """Mean, which says what many answers take, where few of them take most of it."""
+    sent_on: NotRequired[SentOn]
+    """Share of samples sent on by a cascade; absent of other monitors."""
+
+
+def tokens_of(taken: UsageFacts) -> float | None:
+    """Tokens an answer, read and written, as a mean; None where they were not counted."""
+    if taken["prompt_tokens"] is None:
+        return None
+    return taken["prompt_tokens"] + (taken["completion_tokens"] or 0)
+
+
+def usage(
+    seconds: FloatArray, prompt_tokens: FloatArray, completion_tokens: FloatArray, cost: FloatArray
+) -> UsageFacts:
+    """Summarize columns [samples], NaN where unanswered. A column of zeros was not measured: it is None."""
+    answered = ~np.isnan(seconds)
+    columns = [column[answered] for column in (seconds, prompt_tokens, completion_tokens, cost)]
+    seconds, prompt_tokens, completion_tokens, cost = columns
+    p50, p95 = np.quantile(seconds, [0.5, 0.95]).tolist() if seconds.any() else (None, None)
+    return UsageFacts(
+        n=len(seconds),
+        seconds_p50=p50,
+        seconds_p95=p95,
+        prompt_tokens=_mean(prompt_tokens),
+        completion_tokens=_mean(completion_tokens),
+        cost=_mean(cost),
+        seconds=_mean(seconds),
+    )
+
+
+def _mean(values: FloatArray) -> float | None:
+    return float(values.mean()) if values.any() else None
+
+
+class Correlation(NamedTuple):
+    """Pearson's r over `n` points; r is None where it is undefined, and then so is the interval."""
+
+    r: float | None
+    interval: Interval | None
+    n: int
+
+
+def pearson(x: Sequence[float | None], y: Sequence[float | None], confidence: float = 0.95) -> Correlation:
+    """Pearson's r of the points that have both numbers (None and NaN are left out), and Fisher's interval.
+
+    None with fewer than two points or where a column is constant; no interval with fewer than four (Fisher
+    1921, Metron 1:3: its width goes by n - 3). Raises ValueError where the columns differ in length.
+    """
+    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if first.shape != second.shape:
+        raise ValueError(f"expected columns of one length, got {len(first)} and {len(second)}")
+    complete = ~np.isnan(first) & ~np.isnan(second)
+    first, second = first[complete], second[complete]
+    n = len(first)
+    if n < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return Correlation(None, None, n)
+    from scipy.stats import (
+        pearsonr,  # takes most of a second to import, and a single monitor needs none of it
+    )
+
+    correlation = pearsonr(first, second)
+    interval = Interval(*map(float, correlation.confidence_interval(confidence))) if n > 3 else None
+    return Correlation(float(correlation.statistic), interval, n)
+
+
+def pareto_front(points: Sequence[tuple[float | None, float | None]]) -> list[int]:
+    """Indices, ascending, of the (MR, FAR) points that no other dominates (2601.05752).
+
+    One point dominates another where it is no worse in both rates and better in one; equal points
+    are both kept. A point with a missing rate is never on the front and dominates nothing.
+    """
+    complete = sorted(
+        (mr, far, i)
+        for i, (mr, far) in enumerate(points)
+        if mr is not None and far is not None and not isnan(mr) and not isnan(far)
+    )
+    front: list[int] = []
+    best = inf  # the lowest false alarm rate among points with a strictly lower miss rate
+    start = 0
+    while start < len(complete):
+        mr, lowest, _ = complete[start]
+        stop = start
+        while stop < len(complete) and complete[stop][0] == mr:
+            stop += 1
+        if lowest < best:
+            front += [i for _, far, i in complete[start:stop] if far == lowest]
+            best = lowest
+        start = stop
+    return sorted(front)
+
 
 Cost = Literal["tokens", "seconds"]
 """Mean cost of an answer: tokens read and written, or seconds measured."""
@@ -23,7 +150,7 @@ def cost_per_verdict(taken: UsageFacts | None, *, is_baseline: bool) -> dict[Cos
         return {"tokens": 0.0, "seconds": 0.0}
     if taken is None:
         return {"tokens": None, "seconds": None}
-    return {"tokens": tokens_of(taken), "seconds": taken.get("seconds")}
+    return {"tokens": tokens_of(taken), "seconds": taken["seconds"]}
 
 
 def cost_fronts(

@@ -11,16 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr
 
-from monitorbench.metrics.auroc import Flags, Scores, ranked
-from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws, group_index, percentiles, ratio
+from monitorbench.metrics.auroc import Flags, Scores, mover, ranked
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws, group_index, ratio
 from monitorbench.metrics.columns import BoolArray, aligned
-from monitorbench.metrics.low_far import check_alpha, miss_rate_at_far
+from monitorbench.metrics.low_far import check_alpha, miss_rate_at_far, miss_rate_at_far_interval
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.sensitivity import least_standard_error, smallest_p
 
-MOST_DRAWN_GROUPS = 2_000
+_MOST_DRAWN_GROUPS = 2_000
 _FEWER_DRAWS = 400
-"""Draws for more than `MOST_DRAWN_GROUPS` groups: a draw costs as much as there are samples."""
+"""Draws for more than `_MOST_DRAWN_GROUPS` groups: a draw costs as much as there are samples."""
 
 
 class LowFarDifference(NamedTuple):
@@ -31,7 +31,11 @@ class LowFarDifference(NamedTuple):
     difference: float | None
     """Below 0: the second misses less."""
     interval: Interval | None
-    """Cluster bootstrap by group, percentile, 95 %."""
+    """95 %: MOVER from both monitors' own intervals and the draws' correlation, with 0 in it where p >= .05.
+
+    Percentiles of the draws hold in as little as 26 % of data sets where few samples are missed: draws of
+    samples none of which is missed are all alike.
+    """
     p_value: float | None
     """Two-sided, not corrected: Student's t with the draws' standard deviation and groups − 1 degrees.
     A share of 2,000 draws would end at .001, which no correction over more than 50 tests leaves below .05."""
@@ -66,10 +70,20 @@ def paired_low_far_difference(
     n_groups = int(index.max()) + 1
     if n_groups < 2:
         return LowFarDifference(before, after, after - before, None, None, len(flags))
+    ranks, other_ranks = (np.unique(values, return_inverse=True)[1] for values in (ours, theirs))
+    if np.array_equal(ranks, other_ranks):
+        return LowFarDifference(before, after, 0.0, Interval(0.0, 0.0), 1.0, len(flags))  # ranked alike
     drawn = paired_low_far_draws([ours, theirs], flags, index, alpha, resamples=resamples, seed=seed)
-    values = drawn[:, 1] - drawn[:, 0]
-    interval = percentiles(values)
-    p = None if interval is None else _p_of_draws(after - before, values[~np.isnan(values)], n_groups)
+    n_draws, drawn = len(drawn), drawn[~np.isnan(drawn).any(axis=1)]
+    bounds = [miss_rate_at_far_interval(values, flags, index, alpha) for values in (ours, theirs)]
+    if bounds[0] is None or bounds[1] is None or 2 * len(drawn) < n_draws:
+        return LowFarDifference(before, after, after - before, None, None, len(flags))
+    p = _p_of_draws(after - before, drawn[:, 1] - drawn[:, 0], n_groups)
+    spreads = drawn.std(axis=0)
+    correlation = float(np.corrcoef(drawn.T)[0, 1]) if spreads.all() else 0.0
+    interval = mover((before, after), [bounds[0], bounds[1]], correlation)
+    if p >= 0.05:
+        interval = Interval(min(interval.low, 0.0), max(interval.high, 0.0))
     return LowFarDifference(before, after, after - before, interval, p, len(flags))
 
 
@@ -84,10 +98,10 @@ def paired_low_far_draws(
 ) -> FloatArray:
     """`miss_rate_at_far` of several monitors [draws, monitors], all on the same draws of whole groups.
 
-    `groups` [samples] numbers them without gaps. Of more than `MOST_DRAWN_GROUPS` there are fewer draws.
+    `groups` [samples] numbers them without gaps. Of more than `_MOST_DRAWN_GROUPS` there are fewer draws.
     """
     n_groups = int(groups.max()) + 1
-    n_draws = resamples if n_groups <= MOST_DRAWN_GROUPS else min(resamples, _FEWER_DRAWS)
+    n_draws = resamples if n_groups <= _MOST_DRAWN_GROUPS else min(resamples, _FEWER_DRAWS)
     batches = []
     for drawn in draws(n_groups, n_draws, seed, per_draw=4 * len(groups)):
         weights = drawn[:, groups]

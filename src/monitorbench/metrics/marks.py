@@ -1,7 +1,7 @@
 """Which cells are *marked*: what the shortcut checks of `corpus.surface` found, and when it is too much.
 
 The one rule, of the audit as of every table: the lower bound of some check's interval exceeds `MARK`; of an
-oracle, which knows what no monitor is told, its AUROC exceeds `ORACLE_MARK`.
+oracle, which knows what no monitor is told, its AUROC exceeds `_ORACLE_MARK`.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 MARK = 0.65
 """A check whose interval has a lower bound above this shows that the label can be had by a shortcut."""
 
-ORACLE_MARK = 0.85
+_ORACLE_MARK = 0.85
 """An oracle whose AUROC exceeds this decides the label by itself: no monitor is needed for it."""
 
 Surface = Literal[
@@ -103,7 +103,7 @@ def auroc_in_words(check: SurfaceCheck) -> str:
 def is_marked(surface: Surface, auroc: float | None, interval: list[float] | None) -> bool:
     """Whether a check says that the label can be had without reading."""
     if surface in ORACLES:
-        return auroc is not None and auroc > ORACLE_MARK
+        return auroc is not None and auroc > _ORACLE_MARK
     return bool(interval and interval[0] > MARK)
 
 

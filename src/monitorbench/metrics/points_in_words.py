@@ -33,10 +33,10 @@ def promise(thresholds: Sequence[ThresholdFacts]) -> str:
     sizes = [facts["n"] for facts in thresholds if facts["threshold"] is not None]
     on = f"{sizes[0]:,}" if len(set(sizes)) == 1 else f"{min(sizes):,}–{max(sizes):,}" if sizes else "0"
     each = " in each category" if len(thresholds) > 1 else ""
-    worth = [facts["effective_n"] for facts in thresholds if facts.get("effective_n") is not None]
+    worth = [facts["effective_n"] for facts in thresholds if facts["effective_n"] is not None]
     counted = ""
     if worth:
-        split = "the test split's" if first.get("mix") == "test" else "the given"
+        split = "the test split's" if first["mix"] == "test" else "the given"
         counted = f" (worth {min(filter(None, worth), default=0):.0f} in {split} shares of cells)"
     return f"≤ {percent(first['alpha'])} % of questions {sure}{each}, on {on} benign questions{counted}"
 

@@ -293,14 +293,14 @@ def comparisons(results: Results) -> list[ComparedTraining]:
             for where, inside in ((OVERALL, everything), ("trained", trained), ("held_out", held_out)):
                 same = where == OVERALL and not held_out and "trained" in by_cell
                 if where in by_cell and by_cell[where]["n"] and not same:
-                    beside = bag_of_words_on(results, inside)
+                    beside = _bag_of_words_on(results, inside)
                     compared.append(
                         ComparedTraining(training, prompt, where, len(inside), by_cell[where], beside)
                     )
     return compared
 
 
-def bag_of_words_on(results: Results, inside: list[str]) -> WordsBaseline:
+def _bag_of_words_on(results: Results, inside: list[str]) -> WordsBaseline:
     """Bag of words' AUROC on exactly these cells, or else the mean over them."""
     parts = results["table"].parts(BAG_OF_WORDS, NO_PROMPT)
     for name, numbers in parts.items():

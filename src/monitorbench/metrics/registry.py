@@ -21,10 +21,11 @@ from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.low_far import (
     miss_rate_at_far,
     miss_rate_at_far_interval,
+    partial_auroc,
+    partial_auroc_interval,
     questions_needed,
 )
 from monitorbench.metrics.pairs import PairMetrics, pair_metrics
-from monitorbench.metrics.partial import partial_auroc, partial_auroc_interval
 from monitorbench.metrics.rates import Counts, Interval
 from monitorbench.metrics.reliability import brier_score, expected_calibration_error, reliability_table
 from monitorbench.metrics.table import Number, Numbers

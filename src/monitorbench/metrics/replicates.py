@@ -171,7 +171,7 @@ def low_far_over_seeds(
     drawn = paired_low_far_draws(columns, flags, groups, _FAR, resamples=resamples, seed=seed)
     changes = drawn[:, 1:] - drawn[:, :1]
     changes = changes[~np.isnan(changes).any(axis=1)]
-    if 2 * len(changes) < resamples:
+    if 2 * len(changes) < len(drawn):
         return None
     variances = changes.var(axis=0, ddof=1).tolist()
     differences = [rate - rates[0] for rate in rates[1:]]

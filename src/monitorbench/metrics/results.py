@@ -3,24 +3,20 @@
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
-from monitorbench.metrics.chance import Chance
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.cost_fronts import CostFronts
-from monitorbench.metrics.directions import DirectionsFacts
+from monitorbench.metrics.cost_fronts import CostFronts, UsageFacts
 from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
-from monitorbench.metrics.prompts import PromptsFacts
+from monitorbench.metrics.prompts import PromptsFacts, WordingChoice
 from monitorbench.metrics.registry import as_json, from_json
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import Curves
 from monitorbench.metrics.table import MACRO, SHARED, Numbers, Place, Table, is_cell, is_slice
-from monitorbench.metrics.trainings import ObjectiveTest, Seeds
+from monitorbench.metrics.trainings import DirectionsFacts, ObjectiveTest, Seeds
 from monitorbench.metrics.transfer import TransferDifference
-from monitorbench.metrics.usage import UsageFacts
-from monitorbench.metrics.wordings import WordingChoice
-from monitorbench.metrics.words import Matrix
+from monitorbench.metrics.words import Chance, Matrix
 from monitorbench.records import Split
 
 SCHEMA_VERSION = 6
@@ -82,9 +78,9 @@ class ThresholdFacts(TypedDict):
     """None for `conformal_risk`, which promises an average."""
     n: int
     """Benign calibration questions."""
-    mix: NotRequired[str]
-    """Source of the cell shares that the promise is for: `drawn`, `test`, `given`; absent in older files."""
-    effective_n: NotRequired[float | None]
+    mix: str
+    """Source of the cell shares that the promise is for: `drawn`, `test`, `given`."""
+    effective_n: float | None
     """Effective number of questions in these shares (Kish); None where all weigh the same."""
     reason: str
     """Why there is no threshold."""
@@ -123,8 +119,8 @@ class Results(TypedDict):
     """Monitor, prompt: ROC and reliability."""
     headline: dict[str, str]
     """Stratum of each `category/task` cell whose numbers are one stratum's."""
-    unscored: NotRequired[dict[str, dict[str, dict[str, int]]]]
-    """Monitor, prompt, reason: how many answers are no label, or never came; absent in older files."""
+    unscored: dict[str, dict[str, dict[str, int]]]
+    """Monitor, prompt, reason: how many answers are no label, or never came."""
     stakes: StakesFacts
     """Stakes at which the expected costs are computed."""
     tests: list[RateTest]
@@ -141,15 +137,15 @@ class Results(TypedDict):
     """Training: its adapters, in the order of their seeds."""
     matrix: Matrix
     """`effects` in words."""
-    chance: NotRequired[Chance]
-    """Training, prompt, cell: AUROC against .5; absent in older files."""
+    chance: Chance
+    """Training, prompt, cell: AUROC against .5."""
     directions: NotRequired[DirectionsFacts]
     """Cosines of linear heads; absent where fewer than two trainings have some."""
     seeds: dict[str, Seeds]
     """Adapter without its seed: the spread over several seeds of one training."""
     objectives: list[ObjectiveTest]
     """Other objectives against `sft` on held-out cells."""
-    exposures: NotRequired[dict[str, float]]
+    exposures: dict[str, float]
     """Adapter: how often its training showed each sample on average; absent where not known."""
     trained_on: dict[str, list[str]]
     """Adapter: the `category/task` cells it was trained on."""
@@ -161,22 +157,20 @@ class Results(TypedDict):
     operating_point: NotRequired[dict[str, Any]]
     """The calibrated threshold that answers were read at; absent: each judge's own answers."""
     operating_points: NotRequired[dict[str, dict[str, OperatingPointFacts]]]
-    """Monitor, prompt; absent where no calibration was given, and in older files."""
-    usage: NotRequired[dict[str, dict[str, UsageFacts]]]
-    """Monitor, prompt: seconds, tokens and money an answer; absent in older files."""
-    cost_fronts: NotRequired[CostFronts]
-    """Cost, quality: who is on the front of both; absent in older files."""
-    scores: NotRequired[dict[str, dict[str, ScoreFacts]]]
-    """Monitor, prompt: scores that are bounds, and those that contradict their label; absent in older
-    files."""
-    prompts: NotRequired[dict[str, PromptsFacts]]
-    """Monitors that were judged under several prompts; absent in older files."""
+    """Monitor, prompt; absent where no calibration was given."""
+    usage: dict[str, dict[str, UsageFacts]]
+    """Monitor, prompt: seconds, tokens and money an answer."""
+    cost_fronts: CostFronts
+    """Cost, quality: who is on the front of both."""
+    scores: dict[str, dict[str, ScoreFacts]]
+    """Monitor, prompt: scores that are bounds, and those that contradict their label."""
+    prompts: dict[str, PromptsFacts]
+    """Monitors that were judged under several prompts."""
     wordings: NotRequired[dict[str, WordingChoice]]
-    """Monitors whose prompt was chosen on the validation split; absent without a choice, and in older
-    files."""
+    """Monitors whose prompt was chosen on the validation split; absent without a choice."""
     decision: DecisionFacts
     """Which monitor to deploy."""
-    learning_curves: NotRequired[dict[str, list[CurvePoint]]]
+    learning_curves: dict[str, list[CurvePoint]]
     """Points of the learning curve, by adapter."""
 
 
@@ -195,7 +189,7 @@ def nested(results: Results) -> dict[str, Any]:
             test, calibration = (numbers_at(results, monitor, prompt, split) for split in _OF_POINTS)
             numbers = {"rates": as_json(test), "calibration": as_json(calibration) or None}
             of_monitor[monitor][prompt] = {**point, **numbers}
-    for monitor, facts in results.get("prompts", {}).items():
+    for monitor, facts in results["prompts"].items():
         of = {prompt: as_json(numbers) for prompt, numbers in shared_numbers(results, monitor).items()}
         tree["prompts"] = {**tree["prompts"], monitor: {**facts, "by_prompt": of}}
     return tree
@@ -273,7 +267,7 @@ def as_results(data: Mapping[str, Any]) -> Results:
                     if numbers := point.get(key):
                         place = Place(monitor, prompt, OVERALL, point["name"], split.value)
                         table.add(place, from_json(numbers))
-    for monitor, facts in data.get("prompts", {}).items():
+    for monitor, facts in data["prompts"].items():
         for prompt, numbers in facts["by_prompt"].items():
             table.add(Place(monitor, prompt, SHARED), from_json(numbers))
     return cast(Results, {**tree, "table": table, "curves": curves})

@@ -29,9 +29,9 @@ class ScoreFacts(TypedDict):
     """`flag`, `pass` or `leave_out`, as `import.missing`."""
     side: NotRequired[float]
     """Score at which the sides part, where that is not .5: an imported monitor's `import.flag_from`."""
-    n_most_frequent: NotRequired[int]
-    """Samples that have the most frequent score; not in metrics of before."""
-    n_distinct: NotRequired[int]
+    n_most_frequent: int
+    """Samples that have the most frequent score."""
+    n_distinct: int
     """Number of distinct scores."""
 
 
@@ -83,19 +83,19 @@ def doubts(facts: ScoreFacts) -> list[str]:
     if n := facts.get("n_missing"):
         how = COUNTED_AS[facts.get("missing", "leave_out")]
         lines.append(f"{n:,} scores are missing from the import: {how}")
-    if is_coarse(facts):
+    if _is_coarse(facts):
         tied = share_of(facts["n_most_frequent"], facts["n_with_score"])
         lines.append(f"{tied} scores are equal ({facts['n_distinct']} distinct): no threshold parts these")
     return lines
 
 
-def is_coarse(facts: ScoreFacts) -> bool:
+def _is_coarse(facts: ScoreFacts) -> bool:
     """Whether so many scores are equal that thresholds can't be chosen freely, as of a number that is said.
 
     Fewer distinct scores than half of all, and more than 5 % of all the same.
     """
-    n, most = facts["n_with_score"], facts.get("n_most_frequent", 0)
-    return most > 0.05 * n and 2 * facts.get("n_distinct", n) < n
+    n, most = facts["n_with_score"], facts["n_most_frequent"]
+    return most > 0.05 * n and 2 * facts["n_distinct"] < n
 
 
 def share_of(n: int, of: int) -> str:

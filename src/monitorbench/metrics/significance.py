@@ -16,7 +16,7 @@ over, whether it came out well or not.
 
 from collections.abc import Sequence
 from math import log, sqrt
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 from scipy.special import bdtr, gammaln, logsumexp, ndtr, stdtr
@@ -29,11 +29,12 @@ from monitorbench.metrics.auroc import (
     paired_auroc_difference,
 )
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
+from monitorbench.metrics.clustered import AnswerChanges, agreeing, change_interval
 from monitorbench.metrics.columns import Answers, BoolArray, Columns, aligned
-from monitorbench.metrics.paired import AnswerChanges, agreeing, change_interval
 from monitorbench.metrics.rates import Interval, as_list
 from monitorbench.metrics.sensitivity import smallest_p
 
+P = TypeVar("P", float, float | None)
 _MOST_SWAPPED = 2_000
 """Changed groups up to which all signs are counted."""
 _NORMAL_FROM = 10_000
@@ -163,20 +164,22 @@ def fisher_exact(table: Sequence[Sequence[int]]) -> float:
     return float(chances[chances <= chances[a - x[0]] * (1 + 1e-9)].sum())
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[P]) -> list[P]:
     """Holm's step-down adjusted p values, in the order given (Holm 1979): compare them with alpha itself.
 
     The i-th smallest of m becomes the largest of (m − j + 1)·p_j over j <= i, at most 1. The family
-    is what was compared, not what came out well. Raises ValueError for a p outside [0, 1].
+    is what was compared, not what came out well; a p of None is of no test, and stays None. Raises ValueError
+    for a p outside [0, 1].
     """
-    values = np.asarray(p_values, dtype=np.float64)
+    values = np.array([p for p in p_values if p is not None], dtype=np.float64)
     if not ((values >= 0) & (values <= 1)).all():
         raise ValueError(f"p values {list(p_values)}: expected numbers in [0, 1]")
     order = np.argsort(values, kind="stable")
     stepped = np.maximum.accumulate(np.arange(len(values), 0, -1) * values[order])
     adjusted = np.empty(len(values))
     adjusted[order] = np.minimum(stepped, 1.0)
-    return [float(value) for value in adjusted]
+    known = iter(adjusted.tolist())
+    return [p if p is None else next(known) for p in p_values]
 
 
 class ClusteredDifference(NamedTuple):
@@ -294,10 +297,8 @@ def rate_tests(matches: Sequence[Match]) -> list[RateTest]:
             raise ValueError(f"{match.first} and {match.second} were not asked about the same samples")
         both = compare(ours.flagged, theirs.flagged, ours.is_misbehavior, ours.groups)
         tests += [_test(match, name, getattr(both, name)) for name in both._fields]
-    adjusted = iter(holm([test["p"] for test in tests if test["p"] is not None]))
-    for test in tests:
-        if test["p"] is not None:
-            test["p_holm"] = next(adjusted)
+    for test, adjusted in zip(tests, holm([test["p"] for test in tests]), strict=True):
+        test["p_holm"] = adjusted
     return tests
 
 

@@ -70,7 +70,7 @@ class TransferDifference(TypedDict):
     miss_rate_at_far_5_difference: float | None
     """Each monitor is at its own threshold. Below 0: at a FAR of 5 % the tuned one misses less."""
     miss_rate_at_far_5_difference_ci: list[float] | None
-    """Cluster bootstrap by group, both thresholds chosen anew in each draw."""
+    """See `low_far_difference.LowFarDifference`; both thresholds are chosen anew in each draw."""
     miss_rate_at_far_5_p: float | None
     """Two-sided p value from the draws of that interval, not corrected."""
     auroc_p: float | None

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypedDict
 
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.cost_fronts import UsageFacts, tokens_of
 from monitorbench.metrics.registry import cell_numbers
 from monitorbench.metrics.significance import holm
 from monitorbench.metrics.transfer import Measure, change, difference
-from monitorbench.metrics.usage import UsageFacts, tokens_of
 
 COMPARED: tuple[Measure, ...] = ("auroc", "miss_rate_at_far_5")
 """Measures that are compared."""

@@ -11,7 +11,9 @@ from monitorbench.metrics.table import Number
 
 DASH = "–"
 MINUS = "−"
-TO_ASCII = str.maketrans({DASH: "-", MINUS: "-", "·": "|", "…": ".", "≤": "<=", "†": "+"})
+TO_ASCII = str.maketrans(
+    {DASH: "-", MINUS: "-", "·": "|", "…": ".", "≤": "<=", "†": "+", "Δ": "d", "→": ">", "×": "x"}
+)
 """For a terminal that can't show more than ASCII; the width stays the same, but of ≤, which no column has."""
 
 _ROUNDING = 1e-9

@@ -1,6 +1,10 @@
 """Parts of every page: templates, the policy that a browser keeps to, the list of how it was made.
 
 Promises: text put into a template is escaped, and what can't be seen of it is named.
+
+Text of other people is shown so that nothing in it is hidden and nothing acts: `visible` is for what escaping
+leaves alone: a terminal's escape sequences, marks that turn the direction of the text around them, characters
+that take no room.
 """
 
 import base64
@@ -13,7 +17,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from monitorbench.metrics.written import DASH
-from monitorbench.report.samples.visible import visible
+from monitorbench.prompts.lookalikes import INVISIBLE
+
+_JOINED = "\u0600-\u18af\ua800-\uabff\U00010a00-\U00011fff\ufe0f\u2600-\u27bf\U0001f000-\U0001faff"
+"""Letters of the scripts that are written with joiners, and pictures that are put together with them."""
+
+_UNSEEN = re.compile(
+    f"(?<=[{_JOINED}])[\u200c\u200d](?=[{_JOINED}])|([\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff{INVISIBLE}])"
+)
+"""Controls except tab and new line, what is invisible (but for the joiners of many scripts, between their
+letters), and lone surrogates, which no file can hold."""
+
+
+def visible(text: str) -> str:
+    """The text with each unseen character named, as in `⟨U+202E⟩`."""
+    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[1]):04X}⟩" if match[1] else match[0], text)
+
 
 _MOST_CHARACTERS = 300
 """Most characters of one value in the list of how a report was made."""

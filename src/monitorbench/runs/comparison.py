@@ -36,6 +36,7 @@ _DECISIVE: dict[str, tuple[str, ...]] = {
     "calibrate": ("calibrate", "score", "run"),
     "gate": ("gate", "monitor", "prompt", "engine", "run", "operating_point"),
     "wording": ("dataset", "monitor", "engine", "wording", "seed"),
+    "label": ("label", "annotation", "stakes"),
     "views": ("dataset", "monitor", "prompt", "engine", "views", "seed"),
     "stress": ("stress", "run", "operating_point", "seed"),
     "transfer": ("transfer", "score", "stakes", "seed"),

@@ -62,6 +62,7 @@ KINDS = {
     "calibrate": "a calibration run",
     "gate": "a gate, or a check of one",
     "wording": "the choice of a wording",
+    "label": "a round of labels",
     "views": "a comparison of what a monitor sees",
     "stress": "a stress run",
     "control": "a control evaluation",

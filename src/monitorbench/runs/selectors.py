@@ -93,6 +93,7 @@ _REPORTED = Wanted(
 _READS: dict[str, dict[str, Wanted]] = {
     "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "monitor.head": _FITTED},
     "wording": {"monitor.adapter": _TRAINED},
+    "label": {"run": Wanted(("label",), "a finished round of labels")},
     "views": {"monitor.adapter": _TRAINED},
     "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "operating_point": _THRESHOLD},
     "pilot": {"monitor.adapter": _TRAINED},

@@ -16,10 +16,10 @@ from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.metrics.inverted import inverted_warning
 from monitorbench.metrics.registry import as_json, from_json
+from monitorbench.metrics.summary import rates_at
 from monitorbench.metrics.table import Number, Numbers
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import write_atomically
@@ -30,11 +30,11 @@ from monitorbench.scoring.calibration_split import (
     FittedOn,
     calibration_scores,
     divide,
+    mix_asked,
     per_category,
     refuse_fitted_samples,
 )
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered
-from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.operating_point import (
     CalibratedThreshold,
     OperatingPoint,

@@ -15,10 +15,10 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.cost_fronts import SentOn, UsageFacts, usage
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.metrics.score_facts import ScoreFacts, score_facts
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
-from monitorbench.metrics.usage import SentOn, UsageFacts, usage
 from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_finished
 from monitorbench.runs.files import content_hash

@@ -1,8 +1,8 @@
 """All of `metrics.json` for some evaluation runs: rates, curves, baselines, and adapters against bases."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -10,10 +10,15 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.chance import against_chance
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell, by_stratum, stratum_name
-from monitorbench.metrics.cost_fronts import CostFronts, cost_fronts, cost_per_verdict
+from monitorbench.metrics.cost_fronts import (
+    CostFronts,
+    cost_fronts,
+    cost_per_verdict,
+    pareto_front,
+    pearson,
+)
 from monitorbench.metrics.points_in_words import notes
 from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
@@ -25,11 +30,9 @@ from monitorbench.metrics.results import (
     Results,
     StakesFacts,
 )
-from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import Match, rate_tests
-from monitorbench.metrics.summary import Curves
+from monitorbench.metrics.summary import Curves, add_numbers
 from monitorbench.metrics.table import SHARED, Place, Table
-from monitorbench.metrics.trade_off import pareto_front, pearson
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import (
     TransferDifference,
@@ -38,15 +41,17 @@ from monitorbench.metrics.transfer import (
     differences_over_seeds,
     matched,
 )
-from monitorbench.metrics.usage import UsageFacts
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.words import against_chance, matrix
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.evaluations import Evaluation, unscored_reasons
-from monitorbench.scoring.numbers import add_numbers
 from monitorbench.scoring.points import PointAt, add_points
 from monitorbench.scoring.recommendation.decide import decision_of
+
+T = TypeVar("T")
+Trainings = Mapping[tuple[str, str], Sequence[tuple[Evaluation, Evaluation]]]
+"""Training and prompt: its seeds, each behind its base."""
 
 
 class Drawn(TypedDict):
@@ -70,6 +75,7 @@ def measured(
     """
     data = evaluations[0].data
     pairs = _with_bases(evaluations)
+    trainings = _trainings(pairs)
     drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
     table, curves = Table(), dict[str, dict[str, Curves]]()
     at_points = add_points(table, points, study.stakes, study.seed)
@@ -86,21 +92,23 @@ def measured(
     baselines = baselines_of(study, data)
     table.update(baselines.table)
     transfer = _transfer(pairs, drawn)
+    effects = _effects(transfer, trainings, drawn)
     families = _families([tuned for _, tuned in pairs])
-    effects = _effects(transfer, pairs, drawn)
     results = Results(
         schema_version=SCHEMA_VERSION,
         dataset=_dataset_facts(study.dataset, data),
         table=table,
         curves=curves | baselines.curves,
         headline=_headline(evaluations[0].judged),
-        unscored=_unscored(evaluations),
+        unscored=_by_judge(evaluations, unscored_reasons),
         stakes=cast(StakesFacts, study.stakes.model_dump()),
         transfer=transfer,
         effects=effects,
-        adapters=_adapters(effects, families),
+        adapters={name: [*families[name].values()] if name in families else [name] for name in effects},
         matrix=matrix(effects, study.transfer.auroc_margin),
-        chance=against_chance(_by_training(pairs)),
+        chance=against_chance(
+            {key: [tuned.judged for _, tuned in members] for key, members in trainings.items()}
+        ),
         seeds=over_seeds(families, table),
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs)),
@@ -110,9 +118,9 @@ def measured(
         pareto=_pareto(table),
         shortcuts=baselines.shortcuts,
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
-        usage=_usage(evaluations),
+        usage=_by_judge(evaluations, lambda evaluation: evaluation.usage),
         cost_fronts=_cost_fronts(table, evaluations),
-        scores=_score_facts(evaluations),
+        scores=_by_judge(evaluations, lambda evaluation: evaluation.score_facts),
         prompts=_prompts(table, evaluations, drawn),
         decision=decision,
     )
@@ -121,12 +129,12 @@ def measured(
     return results
 
 
-def _usage(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, UsageFacts]]:
-    """Usage by monitor and prompt."""
-    usage: dict[str, dict[str, UsageFacts]] = {}
+def _by_judge(evaluations: Sequence[Evaluation], of: Callable[[Evaluation], T]) -> dict[str, dict[str, T]]:
+    """What is told of each evaluation, by monitor and prompt."""
+    by_monitor: dict[str, dict[str, T]] = {}
     for evaluation in evaluations:
-        usage.setdefault(evaluation.monitor, {})[evaluation.prompt] = evaluation.usage
-    return usage
+        by_monitor.setdefault(evaluation.monitor, {})[evaluation.prompt] = of(evaluation)
+    return by_monitor
 
 
 def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
@@ -139,21 +147,10 @@ def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
     return cost_fronts([(*key, table.parts(*key)[OVERALL]) for key in costs], costs)
 
 
-def _score_facts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, ScoreFacts]]:
-    """Facts on scores by monitor and prompt."""
-    facts: dict[str, dict[str, ScoreFacts]] = {}
-    for evaluation in evaluations:
-        facts.setdefault(evaluation.monitor, {})[evaluation.prompt] = evaluation.score_facts
-    return facts
-
-
 def _prompts(table: Table, evaluations: Sequence[Evaluation], drawn: Drawn) -> dict[str, PromptsFacts]:
     """Compare each monitor's prompts; the numbers under each over the same samples are added to the table."""
-    judged: dict[str, dict[str, Columns]] = {}
-    for evaluation in evaluations:
-        judged.setdefault(evaluation.monitor, {})[evaluation.prompt] = evaluation.judged
     facts = {}
-    for monitor, by_prompt in judged.items():
+    for monitor, by_prompt in _by_judge(evaluations, lambda evaluation: evaluation.judged).items():
         if compared := compare_prompts(by_prompt, **drawn):
             facts[monitor], of_prompts = compared
             for prompt, numbers in of_prompts.items():
@@ -215,51 +212,31 @@ def _transfer(
 
 
 def _effects(
-    transfer: Mapping[str, dict[str, dict[str, TransferDifference]]],
-    pairs: Sequence[tuple[Evaluation, Evaluation]],
-    drawn: Drawn,
+    transfer: Mapping[str, dict[str, dict[str, TransferDifference]]], trainings: Trainings, drawn: Drawn
 ) -> dict[str, dict[str, dict[str, TransferDifference]]]:
     """Effects by training, prompt and cell: the mean over several seeds, or the one adapter's."""
     effects: dict[str, dict[str, dict[str, TransferDifference]]] = {}
-    grouped = _grouped(pairs)
-    for (family, prompt), members in grouped.items():
+    for (name, prompt), members in trainings.items():
+        base, first = members[0]
         if len(members) == 1:
-            name = members[0][1].monitor
             effects.setdefault(name, {})[prompt] = transfer[name][prompt]
             continue
-        base, first = members[0]
         parts = by_cell(base.judged)
-        parts |= {name: mask for name, mask in _parts(first).items() if first.trained_on and mask.any()}
+        parts |= {where: mask for where, mask in _parts(first).items() if first.trained_on and mask.any()}
         seeds = [tuned.judged for _, tuned in members]
-        effects.setdefault(family, {})[prompt] = differences_over_seeds(base.judged, seeds, parts, **drawn)
+        effects.setdefault(name, {})[prompt] = differences_over_seeds(base.judged, seeds, parts, **drawn)
     return effects
 
 
-def _grouped(
-    pairs: Sequence[tuple[Evaluation, Evaluation]],
-) -> dict[tuple[str, str], list[tuple[Evaluation, Evaluation]]]:
-    """Seeds by training and prompt, each with its base."""
+def _trainings(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> Trainings:
+    """Group adapters into trainings: several seeds under their family's name, one seed under its own."""
     grouped: dict[tuple[str, str], list[tuple[Evaluation, Evaluation]]] = {}
     for base, tuned in pairs:
         grouped.setdefault((tuned.family, tuned.prompt), []).append((base, tuned))
-    return grouped
-
-
-def _by_training(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> dict[tuple[str, str], list[Columns]]:
-    """The verdicts of each training's seeds, under the name that `effects` has for it."""
     return {
-        (family if len(members) > 1 else members[0][1].monitor, prompt): [
-            tuned.judged for _, tuned in members
-        ]
-        for (family, prompt), members in _grouped(pairs).items()
+        (family if len(members) > 1 else members[0][1].monitor, prompt): members
+        for (family, prompt), members in grouped.items()
     }
-
-
-def _adapters(
-    effects: Mapping[str, object], families: Mapping[str, Mapping[int, str]]
-) -> dict[str, list[str]]:
-    """Adapters of each training."""
-    return {name: [*families[name].values()] if name in families else [name] for name in effects}
 
 
 def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:
@@ -272,14 +249,6 @@ def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:
                 of_both = base.judged.taking(inside), tuned.judged.taking(inside)
                 matches.append(Match(base.monitor, tuned.monitor, tuned.prompt, where, *of_both))
     return matches
-
-
-def _unscored(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, dict[str, int]]]:
-    """Numbers of unscored samples by monitor, prompt and reason."""
-    reasons: dict[str, dict[str, dict[str, int]]] = {}
-    for evaluation in evaluations:
-        reasons.setdefault(evaluation.monitor, {})[evaluation.prompt] = unscored_reasons(evaluation)
-    return reasons
 
 
 def _families(evaluations: Sequence[Evaluation]) -> dict[str, dict[int, str]]:

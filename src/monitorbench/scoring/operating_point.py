@@ -15,8 +15,14 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from monitorbench.config.base import UserError
 from monitorbench.metrics.auroc import Scores
 from monitorbench.metrics.bootstrap import FloatArray, group_index
-from monitorbench.metrics.guarantees.mix import Mix, MixOf, of_questions, question_weights
-from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method
+from monitorbench.metrics.guarantees.order_statistic import (
+    Guarantee,
+    Method,
+    Mix,
+    MixOf,
+    of_questions,
+    question_weights,
+)
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
 from monitorbench.records import Label
 from monitorbench.scoring.calibration_split import CalibrationScores, Part

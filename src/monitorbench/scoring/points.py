@@ -8,11 +8,11 @@ from typing import NamedTuple
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.drift import DRIFTED, Drift, drift
 from monitorbench.metrics.points_in_words import drift_in_words
 from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
+from monitorbench.metrics.summary import rates_at
 from monitorbench.metrics.table import Place, Table
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished

@@ -1,29 +1,150 @@
 """Metrics from logs alone: one evaluation run, or several laid side by side in a transfer run.
 
-No model is run here, and nothing heavy is imported.
+No model is run here, and nothing heavy is imported. A transfer run also reads the directions of linear heads
+from the runs of their fits, and which prompt was chosen on the validation split.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
+from monitorbench.engines.stored.head import DIRECTIONS_FILE, read_directions
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.csv_rows import Row, monitor_rows, to_csv, transfer_rows
 from monitorbench.metrics.points_in_words import by_question, in_words, notes
+from monitorbench.metrics.prompts import WordingChoice
 from monitorbench.metrics.results import Results, nested, numbers_at
-from monitorbench.metrics.trainings import doses_in_words
+from monitorbench.metrics.trainings import (
+    DirectionsFacts,
+    Found,
+    Place,
+    common_place,
+    directions,
+    doses_in_words,
+    mean_directions,
+)
 from monitorbench.records import Split
-from monitorbench.runs.directory import RunDirectory, record_files
+from monitorbench.runs.directory import (
+    RunDirectory,
+    checked_file,
+    kind_of,
+    read_checked,
+    read_finished,
+    record_files,
+)
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name
 from monitorbench.runs.tracking import track_results
-from monitorbench.scoring.directions import directions_of
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 from monitorbench.scoring.measure import measured
 from monitorbench.scoring.points import PointAt, points_at
-from monitorbench.scoring.wordings import choices_of, read_wording, with_tested
+
+
+class Steering(NamedTuple):
+    """The directions of linear heads, by training, and their cosines."""
+
+    facts: DirectionsFacts
+    file: dict[str, Any]
+    """Content of `directions.json`: the facts, and each training's mean direction."""
+
+
+def _directions_of(evaluations: Sequence[Evaluation]) -> Steering | None:
+    """The directions of at least two trainings whose heads are linear and read one base's states.
+
+    None where there are fewer, or no layer and position that all were fitted in. A head whose run is not
+    there any more is left out with a warning.
+    """
+    trainings: dict[str, list[dict[Place, Found]]] = {}
+    bases = Counter[str]()
+    for evaluation in evaluations:
+        if (head := _head(evaluation)) and (at_places := _read(head)):
+            bases[evaluation.basis] += 1
+            trainings.setdefault(evaluation.family, []).append(at_places)
+    if len(bases) > 1:
+        _log.info("transfer: heads of %d bases or prompts: their directions have no common axes", len(bases))
+        return None
+    place = common_place(trainings) if len(trainings) > 1 else None
+    if place is None:
+        return None
+    facts = directions(trainings, place)
+    return Steering(facts, {**facts, "directions": mean_directions(trainings, place)})
+
+
+def _head(evaluation: Evaluation) -> Path | None:
+    """The run of the head's fit, as the evaluation's settings name it."""
+    path = read_checked(evaluation.directory, "config.json")["monitor"].get("head")
+    return Path(path) if path else None
+
+
+def _read(head: Path) -> dict[Place, Found] | None:
+    folder = head.parent if head.is_file() else head
+    if not (folder / DIRECTIONS_FILE).is_file():
+        return None  # of another kind, or by itself
+    try:
+        read = read_directions(checked_file(folder, DIRECTIONS_FILE))
+    except UserError as error:
+        _log.warning("transfer: left out of the directions: %s", error)
+        return None
+    return {
+        (direction.place.layer, direction.place.position): Found(direction.auroc, direction.weights_H)
+        for direction in read
+    }
+
+
+WORDING_FILE = "wording.json"
+
+
+class ReadWording(NamedTuple):
+    """A finished run of `wording.py`."""
+
+    choice: WordingChoice
+    tested: tuple[Path, ...]
+    """Evaluation runs over the test split, of the chosen prompt or of all."""
+
+
+def read_wording(directory: Path, runs: Path) -> ReadWording:
+    """The choice of a finished run; `UserError` where it is none, or where it tested nothing.
+
+    What it tested is looked for in the folder of runs `runs` where it is not where it was.
+    """
+    results = read_finished(directory)["results"]
+    if "chosen" not in results or not (directory / WORDING_FILE).is_file():
+        raise UserError(f"{directory}: {kind_of(directory)}; expected a run of eval/wording.py")
+    if not results["tested"]:
+        raise UserError(f"{directory}: judged no test split; run it again with wording.test=chosen or all")
+    choice = cast("WordingChoice", read_checked(directory, WORDING_FILE))
+    tested = [Path(run) for run in results["tested"]]
+    return ReadWording(choice, tuple(run if run.is_dir() else runs / "evaluate" / run.name for run in tested))
+
+
+def _with_tested(runs: Sequence[Path], wordings: Sequence[ReadWording]) -> tuple[Path, ...]:
+    """The runs, and behind them those that the wordings tested, each once."""
+    by_path = {
+        run.resolve(): run for run in (*runs, *(run for wording in wordings for run in wording.tested))
+    }
+    return tuple(by_path.values())
+
+
+def _choices_of(
+    wordings: Sequence[ReadWording], evaluations: Sequence[Evaluation]
+) -> dict[str, WordingChoice]:
+    """The choices by the names that their monitors have among these evaluations.
+
+    Raises `UserError` where two are of one monitor.
+    """
+    monitors = {evaluation.directory.resolve(): evaluation.monitor for evaluation in evaluations}
+    choices: dict[str, WordingChoice] = {}
+    for wording in wordings:
+        for monitor in {monitors[run.resolve()] for run in wording.tested}:
+            if monitor in choices:
+                raise UserError(f"transfer.wordings: two choices are of {monitor}; expected one")
+            choices[monitor] = wording.choice
+    return choices
+
 
 _log = logging.getLogger(__name__)
 
@@ -90,13 +211,13 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
     """
     least = study.score.min_coverage
     wordings = [read_wording(one, study.paths.runs) for one in study.transfer.wordings]
-    runs = with_tested(study.transfer.runs, wordings)
+    runs = _with_tested(study.transfer.runs, wordings)
     evaluations = [read_covered(study.paths.data, run, least) for run in runs]
     _refuse_other_splits(evaluations)
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("transfer.runs: the runs judged different datasets; expected one")
     evaluations = with_distinct_names(evaluations)
-    choices = choices_of(wordings, evaluations)
+    choices = _choices_of(wordings, evaluations)
     points = points_at(study.transfer.operating_points, evaluations, other_dataset=study.score.other_dataset)
     identity = {
         "runs": sorted(content_hash([e.id, e.monitor, e.prompt]) for e in evaluations),
@@ -114,7 +235,7 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
         metrics = measured(study, evaluations, points, decision)
         if choices:
             metrics["wordings"] = choices
-        if (steering := directions_of(evaluations)) is not None:
+        if (steering := _directions_of(evaluations)) is not None:
             metrics["directions"] = steering.facts
             write_json(run.path / "directions.json", steering.file)
         _write_results(run.path, metrics)

@@ -30,8 +30,14 @@ from monitorbench.judging.logged import LoggedJudge, open_logged, refuse_incompl
 from monitorbench.judging.open import open_judge
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, labelled, matching
-from monitorbench.metrics.robustness.facts import CASES, STRESS_VERSION, UNCHANGED, StressFacts
-from monitorbench.metrics.robustness.worst import ComparedChange, robustness
+from monitorbench.metrics.robustness.worst import (
+    CASES,
+    STRESS_VERSION,
+    UNCHANGED,
+    ComparedChange,
+    StressFacts,
+    robustness,
+)
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import (

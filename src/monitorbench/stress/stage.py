@@ -25,9 +25,9 @@ from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.judge import JudgeSpec, judge_spec
 from monitorbench.judging.known_verdicts import runs_of_the_same_judge
 from monitorbench.judging.serving.served import reach
-from monitorbench.metrics.robustness.facts import FILE, STRESS_VERSION, as_stress
+from monitorbench.metrics.robustness.worst import FILE, STRESS_VERSION, as_stress
 from monitorbench.records import Label, Sample
-from monitorbench.report.stress.table import show_stress
+from monitorbench.report.stress import show_stress
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.files import write_json
 from monitorbench.runs.run_folders import dataset_name, run_name

@@ -66,8 +66,7 @@ def _fit(there: Connection, here: Connection) -> None:
     here.close()  # so that reading ends with the first process
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # no thread of numpy's begins, so that this can be copied again
     from monitorbench.corpus.classifiers import small_fits
-    from monitorbench.scoring.baselines import baselines_of
-    from monitorbench.scoring.recommendation.shortcuts import shortcuts_over
+    from monitorbench.scoring.baselines import baselines_of, shortcuts_over
 
     with small_fits(), suppress(EOFError, UserError):  # entered first: it imports scikit-learn
         study, data = there.recv()

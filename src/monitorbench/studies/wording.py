@@ -13,14 +13,14 @@ from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Prompt, Study
 from monitorbench.corpus.build import ensure
 from monitorbench.judging.adapters import judging_in_one_start
-from monitorbench.metrics.wordings import choose_wording
+from monitorbench.metrics.prompts import choose_wording
 from monitorbench.records import Split
 from monitorbench.report.tables.tables import show_choice
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
 from monitorbench.scoring.evaluations import read_covered
-from monitorbench.scoring.wordings import FILE
+from monitorbench.scoring.score import WORDING_FILE
 from monitorbench.studies.choose import on_split
 from monitorbench.studies.forecast import PlannedRun, forecast, print_forecast
 
@@ -56,7 +56,7 @@ def choose_a_wording(study: Study, prompt: Callable[[str], Prompt]) -> Path:
         name = run_name(first.monitor, dataset_name(first.data.name))
         run = RunDirectory(study.paths.runs / "wording", name, identity)
         with run.recording(study) as results:
-            write_json(run.path / FILE, choice)
+            write_json(run.path / WORDING_FILE, choice)
             show_choice(choice, first.monitor)
             names = {"none": [], "chosen": [choice["chosen"]], "all": [*by_prompt]}[study.wording.test]
             tested = [judge(on_split(by_prompt[name], Split.TEST)) for name in names]

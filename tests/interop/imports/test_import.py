@@ -20,7 +20,7 @@ from monitorbench.runs.listing import overall_rates
 from monitorbench.runs.run_folders import read_run
 from monitorbench.runs.verdict_log import VERDICTS, read_verdict_columns, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
-from monitorbench.scoring.combination.combine import combine_runs
+from monitorbench.scoring.combination.combined_run import combine_runs
 from monitorbench.scoring.evaluations import forced_alarms, read_evaluation
 from monitorbench.scoring.operating_point import answers_at
 from monitorbench.scoring.score import score_run, transfer

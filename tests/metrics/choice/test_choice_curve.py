@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_curve
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.at_point import alerts
-from monitorbench.metrics.choice.curve import (
+from monitorbench.metrics.choice.regret import (
     RateCurves,
     Suspicion,
     cheapest,
@@ -18,6 +17,7 @@ from monitorbench.metrics.choice.curve import (
     thresholds_of,
 )
 from monitorbench.metrics.cost import expected_cost
+from monitorbench.metrics.summary import alerts
 from monitorbench.scoring.recommendation.deployment import audited
 
 STAKES = Stakes(base_rate=0.02, cost_miss=50.0, cost_alarm=1.0)

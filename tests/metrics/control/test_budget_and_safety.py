@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from monitorbench.metrics.bootstrap import draws
-from monitorbench.metrics.control.draws import RedrawnValues, redrawn_means
 from monitorbench.metrics.control.safety import (
     Attacks,
+    RedrawnValues,
     is_safe,
+    redrawn_means,
     safety_at,
     safety_difference,
     safety_of_decided,

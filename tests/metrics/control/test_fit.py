@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import CensoredData, kstest, norm
 
-from monitorbench.metrics.control.fit import FittedRoc, Normal, fit_roc
+from monitorbench.metrics.control.fit import FittedRoc, fit_roc
+from monitorbench.metrics.control.results import NormalFacts
 
 
 def test_scores_that_are_known_exactly_have_scipys_estimates() -> None:
@@ -15,9 +16,9 @@ def test_scores_that_are_known_exactly_have_scipys_estimates() -> None:
     found = fit_roc(honest, attack)
     assert found is not None
     for side, scores in ((found.honest, honest), (found.attack, attack)):
-        assert (side.mean, side.sd) == pytest.approx(norm.fit(logit(scores)), abs=1e-5)
-        assert side.distance == pytest.approx(
-            kstest(logit(scores), norm(side.mean, side.sd).cdf).statistic, abs=1e-5
+        assert (side["mean"], side["sd"]) == pytest.approx(norm.fit(logit(scores)), abs=1e-5)
+        assert side["distance"] == pytest.approx(
+            kstest(logit(scores), norm(side["mean"], side["sd"]).cdf).statistic, abs=1e-5
         )
 
 
@@ -30,7 +31,7 @@ def test_scores_at_the_ends_are_only_known_to_be_there() -> None:
     found = fit_roc(scores, expit(rng.normal(size=50)))
     assert found is not None
     data = CensoredData.right_censored(np.minimum(latent, edge), latent > edge)
-    assert (found.honest.mean, found.honest.sd) == pytest.approx(norm.fit(data), abs=1e-2)
+    assert (found.honest["mean"], found.honest["sd"]) == pytest.approx(norm.fit(data), abs=1e-2)
 
 
 def test_whole_numbers_stand_for_what_rounds_to_them() -> None:
@@ -39,14 +40,14 @@ def test_whole_numbers_stand_for_what_rounds_to_them() -> None:
     honest, attack = (np.round(expit(rng.normal(mean, 1.5, 4000)), 1) for mean in (-3, 1))
     found = fit_roc(honest, attack)
     assert found is not None
-    assert (found.honest.mean, found.honest.sd) == pytest.approx((-3, 1.5), abs=0.15)
-    assert (found.attack.mean, found.attack.sd) == pytest.approx((1, 1.5), abs=0.15)
-    assert found.honest.distance < 0.02
+    assert (found.honest["mean"], found.honest["sd"]) == pytest.approx((-3, 1.5), abs=0.15)
+    assert (found.attack["mean"], found.attack["sd"]) == pytest.approx((1, 1.5), abs=0.15)
+    assert found.honest["distance"] < 0.02
 
 
 def test_the_curve_is_binormal() -> None:
     """Equal spreads, d′ = 2: 1 − Φ(z − 2)."""
-    found = FittedRoc(Normal(-1, 2, 0, 9), Normal(3, 2, 0, 9))
+    found = FittedRoc(*(NormalFacts(mean=mean, sd=2, distance=0, n=9) for mean in (-1, 3)))
     rates = np.array([1e-4, 0.01, 0.3])
     np.testing.assert_allclose(found.caught(rates), norm.sf(norm.isf(rates) - 2))
 

@@ -20,8 +20,8 @@ from monitorbench.scoring.calibration_split import (
     divide,
     refuse_fitted_samples,
 )
-from monitorbench.scoring.combination.bands import Band
 from monitorbench.scoring.combination.cascade import (
+    Band,
     Cascade,
     Scale,
     fit_cascade,

@@ -31,10 +31,8 @@ from monitorbench.runs.provenance import CodeState
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
 from monitorbench.scoring.calibration_split import calibration_scores, divide
-from monitorbench.scoring.combination.bands import Band
-from monitorbench.scoring.combination.cascade import Cascade
-from monitorbench.scoring.combination.combine import combine_runs
-from monitorbench.scoring.combination.combined_run import _label
+from monitorbench.scoring.combination.cascade import Band, Cascade
+from monitorbench.scoring.combination.combined_run import _label, combine_runs
 from monitorbench.scoring.combination.ensembles import Ensemble
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.score import score_run, transfer

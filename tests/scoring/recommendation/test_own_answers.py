@@ -9,12 +9,12 @@ from scipy.stats import binomtest
 
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.at_point import precision, rates_at
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.cost import _exact_interval, cost_difference
+from monitorbench.metrics.cost_fronts import usage
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.registry import as_json
-from monitorbench.metrics.usage import usage
+from monitorbench.metrics.summary import precision, rates_at
 from monitorbench.records import Category, Label, Task
 from monitorbench.scoring.recommendation.candidates import Contender, contender
 from monitorbench.scoring.recommendation.deployment import Deployment

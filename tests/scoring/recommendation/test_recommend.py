@@ -18,7 +18,7 @@ from monitorbench.records import Label, Sample, Split
 from monitorbench.report.stages import recommend
 from monitorbench.runs.verdict_log import read_run
 from monitorbench.scoring.calibrate import calibrate_run
-from monitorbench.scoring.combination.combine import combine_runs
+from monitorbench.scoring.combination.combined_run import combine_runs
 from monitorbench.scoring.score import score_run, transfer
 
 Make = Callable[..., Sample]

@@ -6,10 +6,9 @@ from scipy.stats import norm
 
 from benchmarks.coverage.recommend import WORLDS, Simulated, World, simulated
 from monitorbench.config.deployment import Recommend
-from monitorbench.metrics.choice.curve import Suspicion
+from monitorbench.metrics.choice.regret import Suspicion
 from monitorbench.metrics.guarantees.allowed import AlertBudget, Allowed, allowed
-from monitorbench.metrics.guarantees.mix import Mix, of_questions, question_weights
-from monitorbench.metrics.guarantees.order_statistic import Guarantee
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, Mix, of_questions, question_weights
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.more import more_for_budget
 

@@ -119,11 +119,11 @@ With an operating point metrics.json also has its numbers, and metrics-at-NAME-H
 the same directory as its last line.
 """,
         reads="score run operating_point stakes paths",
-        after_sweep=imported("monitorbench.report.sweep_table:show_sweep"),
+        after_sweep=imported("monitorbench.report.tables.tables:show_sweep"),
     ),
     Stage(
         "combine",
-        "monitorbench.scoring.combination.combine:combine_runs",
+        "monitorbench.scoring.combination.combined_run:combine_runs",
         """Make one monitor of several judges' finished runs, from their logs alone: an ensemble or a cascade.
 
     monitorbench combine combine.rule=stacked 'combine.calibration=[A,B]' 'combine.test=[C,D]'
@@ -230,7 +230,7 @@ Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as 
     ),
     Stage(
         "view",
-        "monitorbench.report.view.stage:view",
+        "monitorbench.report.view.app:view",
         """Show all runs on a page of this machine: sort, filter, compare; how far the running ones are.
 
     monitorbench view

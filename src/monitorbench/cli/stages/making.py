@@ -56,6 +56,20 @@ the directory of the kept samples.
         no_plan="it writes batches for people, and runs no model",
     ),
     Stage(
+        "label",
+        "monitorbench.labelling.stage:label",
+        """Say which samples of unlabelled traffic people should read, and what a few labels tell of monitors.
+
+    monitorbench label label.scores=[decisions.jsonl] label.budget=100    # blind batches, with probabilities
+    monitorbench label run=latest 'annotation.returned=[first.csv,second.csv]'    # rates, and what is next
+
+Estimates stay unbiased whatever the scores say. Where their intervals are too wide for a decision, the next
+batch is there. Prints the run's directory as its last line.
+""",
+        reads="label annotation stakes run paths",
+        plan="monitorbench.labelling.stage:print_plan",
+    ),
+    Stage(
         "mirror",
         "monitorbench.sources.mirror:mirror",
         """\
@@ -165,7 +179,7 @@ Prints the evaluation run's directory as its last line.
         reads="evaluate dataset monitor adapters prompt engine tracking paths",
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
-        after_sweep=imported("monitorbench.report.sweep_table:show_sweep"),
+        after_sweep=imported("monitorbench.report.tables.tables:show_sweep"),
         runs=lambda study: [_PLANNED_RUN("evaluate", study)],
     ),
     Stage(

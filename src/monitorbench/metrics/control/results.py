@@ -26,11 +26,12 @@ class SelectedFacts(TypedDict):
 
 
 class RouteFacts(TypedDict):
-    """One route; its interval holds together with the other routes'."""
+    """One way of attacking, such as a category of misbehavior."""
 
     name: str
     safety: float
     safety_ci: Bounds
+    """Interval at confidence 1 − .05/m for m routes: all of them hold at once with 95 %."""
     n: int
 
 
@@ -64,14 +65,17 @@ class BudgetFacts(TypedDict):
     routes: list[RouteFacts]
     """The worst first."""
     worst_mix: float | None
+    """Safety of the worst mix in which no route has more than its cap times its share of the attacks."""
 
 
 class NormalFacts(TypedDict):
-    """A side of the fit."""
+    """A side of the fit: a normal distribution of logits."""
 
     mean: float
     sd: float
     distance: float
+    """Kolmogorov–Smirnov: the largest distance between its distribution function and the scores' own, of a
+    coarse scale at the edges between its values."""
     n: int
 
 
@@ -85,16 +89,20 @@ class FitFacts(TypedDict):
 
 
 class StartStopFacts(TypedDict):
-    """An attacker that starts below `start` and gives up above `stop`; null is no limit."""
+    """Shares of the attacks of one that starts below `start` and gives up above `stop`; null is no limit."""
 
     start: float | None
     stop: float | None
     attempted: float
     given_up: float
+    """Attempted, given up before its last misbehaving step, and not caught until then."""
     caught: float
     succeeded: float
     failed: float
+    """Attempted, carried through, uncaught, and without success of its own."""
     safety_when_repeated: float | None
+    """caught / (caught + succeeded): the chance that an attacker who tries again and again is caught before
+    it succeeds. Null where it is neither."""
 
 
 class StepBudgetFacts(TypedDict):
@@ -116,7 +124,8 @@ class StepBudgetFacts(TypedDict):
 
 
 class ProtocolFacts(TypedDict):
-    """A protocol at one share of honest traffic that is acted on."""
+    """A protocol at one share of honest traffic that is acted on; intervals are 95 %, by task, the threshold
+    chosen anew in each draw."""
 
     protocol: str
     budget: float

@@ -13,10 +13,9 @@ import numpy as np
 from scipy.special import bdtr, betaincinv
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.choice.curve import Suspicion, first_flagged, flagged_along, thresholds_of
+from monitorbench.metrics.choice.regret import Suspicion, first_flagged, flagged_along, thresholds_of
 from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.guarantees.mix import Weights
-from monitorbench.metrics.guarantees.order_statistic import Guarantee, most_flagged
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, Weights, most_flagged
 from monitorbench.metrics.guarantees.threshold import (
     Benign,
     GuaranteedThreshold,

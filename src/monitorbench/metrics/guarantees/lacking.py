@@ -13,10 +13,10 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.guarantees.mix import Weights
 from monitorbench.metrics.guarantees.order_statistic import (
     ROUNDING,
     Guarantee,
+    Weights,
     conformal_questions_needed,
     most_flagged,
     samples_needed,
@@ -28,7 +28,7 @@ _NORMAL = 1.6448536269514722
 """The standard normal quantile of `_SURE`."""
 _FURTHEST = 100
 """How many times the questions at hand are tried when asking how many more it takes."""
-REMEDY = "have them judged, or say by import.missing how a missing score of an import counts"
+_REMEDY = "have them judged, or say by import.missing how a missing score of an import counts"
 
 
 class Lacking(NamedTuple):
@@ -56,7 +56,7 @@ class CalibrationEvidence(NamedTuple):
 def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     """Say what is lacking for the guarantee, in the same words wherever it is asked for."""
     each, n, unscored = guarantee.of_each(), len(of.lost), of.n_unscored
-    promise = guarantee_in_words(guarantee)
+    promise = _guarantee_in_words(guarantee)
     if n and not of.has_scores:
         return Lacking(
             f"{n} of {n} benign questions have no score: a monitor that gives answers only can't be "
@@ -71,12 +71,12 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
             "which calibration has none; add some, or give another calibrate.mix",
             None,
         )
-    needed = planned_questions(of, each)
+    needed = _planned_questions(of, each)
     least = least_questions(each, weighted=weights is not None)
     if unscored and needed is None:
         return Lacking(
             f"{unscored} of {n} benign questions have no score, which makes them false alarms at any "
-            f"threshold: with so large a share no number of further questions leads to {promise}; {REMEDY}",
+            f"threshold: with so large a share no number of further questions leads to {promise}; {_REMEDY}",
             None,
         )
     if of.n_at_top > max(1, each.alpha * n):
@@ -102,12 +102,12 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     return Lacking(
         f"{unscored} of {n} benign questions have no score, which makes them false alarms at any threshold"
         f"{allowed}: {needed - n:,} more benign questions lead to a threshold with probability {_SURE:g} "
-        f"where as large a share has none; or {REMEDY}",
+        f"where as large a share has none; or {_REMEDY}",
         needed - n,
     )
 
 
-def guarantee_in_words(guarantee: Guarantee) -> str:
+def _guarantee_in_words(guarantee: Guarantee) -> str:
     """State the guarantee, with the number of monitors that it is shared out among."""
     chosen = f", the choice among {guarantee.n_candidates} counted in" if guarantee.n_candidates > 1 else ""
     if guarantee.method == "conformal_risk":
@@ -124,7 +124,7 @@ def least_questions(each: Guarantee, *, weighted: bool = False) -> int:
     return samples_needed(each.alpha, each.delta)
 
 
-def planned_questions(of: CalibrationEvidence, each: Guarantee) -> int | None:
+def _planned_questions(of: CalibrationEvidence, each: Guarantee) -> int | None:
     """Plan how many questions in all lead to a threshold; None where no number does.
 
     The share without a score among further questions is beta-distributed given those so far (Jeffreys'

@@ -25,11 +25,16 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws, group_index
-from monitorbench.metrics.choice.curve import first_flagged, flagged_along
+from monitorbench.metrics.choice.regret import first_flagged, flagged_along
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.guarantees.lacking import CalibrationEvidence, Lacking, lacking
-from monitorbench.metrics.guarantees.mix import Weights
-from monitorbench.metrics.guarantees.order_statistic import ROUNDING, Guarantee, most_flagged, weighted_tail
+from monitorbench.metrics.guarantees.order_statistic import (
+    ROUNDING,
+    Guarantee,
+    Weights,
+    most_flagged,
+    weighted_tail,
+)
 
 REPRODUCIBLE_WITHIN = 1e-4
 """Largest difference between two scores of one text that still counts as the same score."""

@@ -91,10 +91,10 @@ def compare_change(
         n_unscored=int(np.count_nonzero(lost)),
         n_newly_unscored=int(np.count_nonzero(lost & ~np.isnan(before.flagged))),
         unscored=unscored,
-        miss_rate=rate_moved(before, after, of=True),
-        false_alarm_rate=rate_moved(before, after, of=False),
-        auroc=auroc_moved(before, after),
-        unscored_rate=unscored_moved(before, after),
+        miss_rate=_rate_moved(before, after, of=True),
+        false_alarm_rate=_rate_moved(before, after, of=False),
+        auroc=_auroc_moved(before, after),
+        unscored_rate=_unscored_moved(before, after),
         counted=list(counted),
         worse=[],
     )
@@ -104,21 +104,21 @@ def moved(measure: Measure, before: Columns, after: Columns, *, confidence: floa
     """The change of a measure."""
     match measure:
         case "auroc":
-            return auroc_moved(before, after, confidence=confidence)
+            return _auroc_moved(before, after, confidence=confidence)
         case "unscored_rate":
-            return unscored_moved(before, after, confidence=confidence)
+            return _unscored_moved(before, after, confidence=confidence)
         case _:
-            return rate_moved(before, after, of=measure == "miss_rate", confidence=confidence)
+            return _rate_moved(before, after, of=measure == "miss_rate", confidence=confidence)
 
 
-def rate_moved(before: Columns, after: Columns, *, of: bool, confidence: float = 0.95) -> Moved:
+def _rate_moved(before: Columns, after: Columns, *, of: bool, confidence: float = 0.95) -> Moved:
     """The change of the miss rate (`of=True`) or of the false alarm rate."""
     rows = (before.is_misbehavior == of) & ~np.isnan(before.flagged) & ~np.isnan(after.flagged)
     wrong_before, wrong_after = before.flagged[rows] != of, after.flagged[rows] != of
     return _share_moved(wrong_before, wrong_after, before.groups[rows], confidence)
 
 
-def unscored_moved(before: Columns, after: Columns, *, confidence: float = 0.95) -> Moved:
+def _unscored_moved(before: Columns, after: Columns, *, confidence: float = 0.95) -> Moved:
     """The change of the share of samples, of both labels, that got no label."""
     return _share_moved(np.isnan(before.flagged), np.isnan(after.flagged), before.groups, confidence)
 
@@ -142,7 +142,7 @@ def _share_moved(before: BoolArray, after: BoolArray, groups: IntArray, confiden
     )
 
 
-def auroc_moved(before: Columns, after: Columns, *, confidence: float = 0.95) -> Moved:
+def _auroc_moved(before: Columns, after: Columns, *, confidence: float = 0.95) -> Moved:
     """The change of the AUROC, over the samples with two scores."""
     of_both = (before.scores, after.scores, before.is_misbehavior, before.groups)
     compared, p = auroc_change_test(*of_both, confidence=confidence)

@@ -9,8 +9,17 @@ from matplotlib.lines import Line2D
 from monitorbench.metrics import reading
 from monitorbench.metrics.results import NO_PROMPT, CurvePoint, Results
 from monitorbench.metrics.summary import Curves
-from monitorbench.report.figures.style import COLOURS, MARKERS, Dots, colour, numbers, shortened
-from monitorbench.report.figures.svg import INK, MARK, draw
+from monitorbench.report.figures.drawing import (
+    COLOURS,
+    INK,
+    MARK_ID,
+    MARKERS,
+    Dots,
+    colour,
+    draw,
+    numbers,
+    shortened,
+)
 
 _PANEL = 4.1
 """Inches of a panel's side."""
@@ -99,7 +108,7 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
             point = alarms, 1 - missed
             marker = "s" if reading.is_reference(results, name) else MARKERS[0]
             (mark,) = axes.plot([point[0]], [point[1]], marker, zorder=3, **dots.marker(*point, colour(i)))
-            mark.set(clip_on=False, gid=f"{MARK}-{i}")
+            mark.set(clip_on=False, gid=f"{MARK_ID}-{i}")
             axes.annotate(numbered[name], point, (4, -8), textcoords="offset points", fontsize=7)
 
 
@@ -120,7 +129,7 @@ def _reliability(axes: Axes, results: Results, prompt: str) -> None:
                 positions = [bucket["mean_score"]] * 2
                 axes.plot(positions, bucket["share_misbehavior_ci"], color=shade, alpha=0.35, lw=1)
         axes.plot(x, y, _line(results, name), color=shade, lw=0.8, alpha=0.6)
-        axes.plot(x, y, "o", ms=3.5, color=shade, gid=f"{MARK}-{names.index(name)}")
+        axes.plot(x, y, "o", ms=3.5, color=shade, gid=f"{MARK_ID}-{names.index(name)}")
         axes.annotate(numbered[name], (x[-1], y[-1]), (4, -3), textcoords="offset points", fontsize=7)
 
 
@@ -130,7 +139,7 @@ def _line(results: Results, name: str) -> str:
 
 def learning_curves(results: Results) -> str | None:
     """Validation AUROC and training loss by step, a row an adapter; None where none were recorded."""
-    curves = {name: points for name, points in results.get("learning_curves", {}).items() if points}
+    curves = {name: points for name, points in results["learning_curves"].items() if points}
     if not curves:
         return None
     return draw("curves", "Validation AUROC and training loss by step", lambda: _curves(curves))
@@ -145,7 +154,7 @@ def _curves(curves: dict[str, list[CurvePoint]]) -> Figure:
         if band:
             auroc_axes.fill_between(*zip(*band, strict=True), color=COLOURS[2], alpha=0.25, lw=0)
         steps, aurocs = [k[0] for k in auroc_points], [k[1] for k in auroc_points]
-        auroc_axes.plot(steps, aurocs, ".-", color=COLOURS[2], lw=1.2, gid=f"{MARK}-{i}")
+        auroc_axes.plot(steps, aurocs, ".-", color=COLOURS[2], lw=1.2, gid=f"{MARK_ID}-{i}")
         auroc_axes.axhline(0.5, color=INK, ls=":", lw=1, alpha=0.5)
         auroc_axes.set_ylim(min([0.35, *(b[1] for b in band)]), 1.02)
         auroc_axes.set_title(shortened(name, 40), loc="left", fontsize=9)

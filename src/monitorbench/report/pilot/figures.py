@@ -14,8 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from monitorbench.intervention.statistics.decision_file import WORDS, ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.decision_rule import Decision
-from monitorbench.report.figures.style import shortened
-from monitorbench.report.figures.svg import INK, draw
+from monitorbench.report.figures.drawing import INK, draw, shortened
 
 Names = Mapping[tuple[str, str], str]
 

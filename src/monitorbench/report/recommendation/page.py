@@ -12,14 +12,13 @@ from markupsafe import Markup
 
 from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
 from monitorbench.metrics.points_in_words import percent, threshold
-from monitorbench.metrics.robustness.words import worst_lines
+from monitorbench.metrics.robustness.worst import worst_lines
 from monitorbench.metrics.written import DASH, amount, amount_interval, interval, rate
-from monitorbench.report.recommendation.figure import cost_by_base_rate
-from monitorbench.report.recommendation.plane import plane
+from monitorbench.report.recommendation.plane import cost_by_base_rate, plane
 from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.runs.run_folders import dataset_name
-from monitorbench.scoring.recommendation.amounts import (
+from monitorbench.scoring.recommendation.words import (
     RIVALS,
     best,
     called,

@@ -1,7 +1,10 @@
-"""All judged samples with every monitor's verdict: the data of the samples page, and links into it.
+"""The samples page, and links into it: every judged sample with every monitor's verdict, to filter and read.
 
 Promises: every text is as a person may see it (`visible`), cut where it is too long, and what is left out is
 counted. The same runs give the same bytes.
+
+The page is one file that loads nothing; its data lie in blocks that no browser executes, and the one script,
+named by hash in the page's policy, puts all of it in as text.
 """
 
 import base64
@@ -11,15 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup
+
 from monitorbench.metrics import reading
 from monitorbench.metrics.points_in_words import in_words, notes
 from monitorbench.metrics.results import OperatingPointFacts, Results
 from monitorbench.records import Label, Sample, Verdict
-from monitorbench.report.samples.marked import MOST_CHARACTERS
-from monitorbench.report.samples.pieces import cut
-from monitorbench.report.samples.runs import OfRun
-from monitorbench.report.samples.visible import visible
-from monitorbench.report.samples.worst import quoted
+from monitorbench.report.samples.judged import OfRun, quoted
+from monitorbench.report.samples.marked import MOST_CHARACTERS, cut
+from monitorbench.report.template import policy, templates, visible
 
 OWN = "own"
 """Value of `at` in an address for a monitor's own answers; without it the calibrated threshold judges."""
@@ -230,3 +233,21 @@ def _cut(text: str, most: int) -> str:
 def _pack(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 7, mtime=0)).decode()
+
+
+def render_samples(results: Results, runs: Sequence[OfRun], most_bytes: int = MOST_BYTES) -> str:
+    """The page of these runs; its data take at most `most_bytes`, by showing less of long texts."""
+    data = packed(results, runs, most_bytes)
+    script = templates().get_template("samples.js").render()
+    return (
+        templates()
+        .get_template("samples.html.j2")
+        .render(
+            dataset=results["dataset"],
+            policy=policy(script),
+            # Safe to put in as they are: a file of ours, and base64.
+            script=Markup(script),
+            index=Markup(data.of_all),
+            parts=[Markup(chunk) for chunk in data.parts],
+        )
+    )

@@ -2,13 +2,18 @@
 
 Promises: the pieces of a text, joined, are the text as far as it is shown, whatever the spans; what is
 not shown is counted.
+
+For several monitors at once it is cut at every border of what one of them quoted, what is unseen is named,
+and a quote is a range of pieces, so that nothing depends on how a language counts characters.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from monitorbench.records import Message
-from monitorbench.report.samples.worst import Highlight
+from monitorbench.report.samples.judged import Highlight
+from monitorbench.report.template import visible
 
 MOST_CHARACTERS = 4000
 """Most characters that are shown of one request or one response."""
@@ -49,11 +54,11 @@ class TurnField(NamedTuple):
     where: tuple[int, str, int]
 
 
-def shown(
+def shown_conversation(
     messages: Sequence[Message], highlights: Iterable[Highlight] = (), most: int = MOST_CHARACTERS
 ) -> ShownConversation:
     """The messages' text, at most `most` characters of it, with the highlighted characters marked."""
-    fields = [field for i, message in enumerate(messages) for field in fields_of(i, message)]
+    fields = [field for i, message in enumerate(messages) for field in _fields_of(i, message)]
     by_field: dict[tuple[int, str, int], list[Highlight]] = {}
     n_highlights = 0
     for highlight in highlights:
@@ -102,7 +107,7 @@ def pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[MarkedText]:
     return texts
 
 
-def fields_of(index: int, message: Message) -> list[TurnField]:
+def _fields_of(index: int, message: Message) -> list[TurnField]:
     """The fields of a turn that have a text; its empty content where it has nothing else."""
     fields = []
     if message.thinking:
@@ -113,3 +118,49 @@ def fields_of(index: int, message: Message) -> list[TurnField]:
         text = f"{call.name} {call.arguments}"
         fields.append(TurnField(f"{message.role}, tool call", text, (index, "tool_call", number)))
     return fields
+
+
+class Marks(NamedTuple):
+    """Quotes of one monitor: (block, first piece, piece behind the last), and how many are not shown."""
+
+    ranges: list[tuple[int, int, int]]
+    n_hidden: int
+
+
+class Cut(NamedTuple):
+    """The blocks (tag, pieces) of a conversation, the characters beyond the cut, and each monitor's marks."""
+
+    blocks: list[tuple[str, list[str]]]
+    n_more: int
+    marks: list[Marks]
+
+
+def cut(messages: Sequence[Message], highlights: Sequence[Sequence[Highlight]], most: int) -> Cut:
+    """Cut the messages' text to at most `most` characters; `highlights` are each monitor's, in its order."""
+    fields = [field for i, message in enumerate(messages) for field in _fields_of(i, message)]
+    blocks: list[tuple[str, list[str]]] = []
+    ranges: list[list[tuple[int, int, int]]] = [[] for _ in highlights]
+    room = most
+    for field in fields:
+        text = field.text[:room]
+        room -= len(text)
+        if not text and field.text:
+            continue
+        spans = [
+            (monitor, max(highlight.start, 0), min(highlight.end, len(text)))
+            for monitor, of_one in enumerate(highlights)
+            for highlight in of_one
+            if (highlight.message, highlight.field, highlight.call) == field.where
+        ]
+        spans = [span for span in spans if span[1] < span[2]]
+        borders = sorted({0, len(text)}.union(*(span[1:] for span in spans)))
+        place = {border: i for i, border in enumerate(borders)}
+        for monitor, start, end in spans:
+            ranges[monitor].append((len(blocks), place[start], place[end]))
+        inner = [visible(text[a:b]) for a, b in pairwise(borders)]
+        blocks.append((visible(field.tag), inner))
+    n_more = sum(len(field.text) for field in fields) - (most - room)
+    marks = [
+        Marks(marked, len(of_one) - len(marked)) for marked, of_one in zip(ranges, highlights, strict=True)
+    ]
+    return Cut(blocks, n_more, marks)

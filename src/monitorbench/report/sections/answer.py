@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.inverted import inverted_remark
 from monitorbench.metrics.reading import BAG_OF_WORDS, ComparedTraining
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.written import Finding, finding, rate, signed, signed_interval
@@ -17,7 +18,6 @@ from monitorbench.metrics.written import shown as number
 from monitorbench.report.recommendation.page import page_values
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables import transfer as transfer_tables
-from monitorbench.report.tables.inverted import inverted_remark
 
 _ALWAYS = 0.95
 

@@ -1,7 +1,7 @@
 """Sections of the page: each is a name and a function that makes it.
 
 A section's function takes the `Material` of the report and returns its HTML; an empty one is left out. Most
-fill a template of the same name in `templates/sections/`, where all text is escaped; `report.html.SECTIONS`
+fill a template of the same name in `templates/sections/`, where all text is escaped; `report.write.SECTIONS`
 lists the sections in order.
 """
 
@@ -13,10 +13,9 @@ from markupsafe import Markup
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.robustness.facts import StressFacts
+from monitorbench.metrics.robustness.worst import StressFacts
 from monitorbench.report.samples.browsable import link
-from monitorbench.report.samples.worst import Worst
-from monitorbench.report.scores import Scores
+from monitorbench.report.samples.judged import Scores, Worst
 from monitorbench.report.template import templates
 
 

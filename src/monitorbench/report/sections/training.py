@@ -1,8 +1,5 @@
 """The sections on training: adapters and their bases, seeds, objectives, the paper's cells."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from markupsafe import Markup
 
 from monitorbench.metrics import reading
@@ -10,27 +7,12 @@ from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.transfer import MEASURES, change
 from monitorbench.metrics.written import Finding, finding, signed, signed_interval
 from monitorbench.report.figures import curves as figures_curves
-from monitorbench.report.figures import directions as figures_directions
+from monitorbench.report.figures import matrix as figures_directions
 from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
-from monitorbench.report.tables import significance, tables, transfer_signs
+from monitorbench.report.tables import published, transfer_signs
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.published import ARXIV
-
-
-class _Difference(NamedTuple):
-    """A training beside its base on a set of cells."""
-
-    training: str
-    prompt: str
-    where: str
-    n: int
-    numbers: Sequence[PageNumber]
-    """AUROC, MR and FAR, each minus the base's."""
-    words: str
-    is_clear: bool
-    """Whether the interval of the difference in AUROC excludes 0."""
-    bag_of_words: str
 
 
 def changes(material: Material) -> Markup:
@@ -40,7 +22,7 @@ def changes(material: Material) -> Markup:
         return NOTHING
     values = {
         "differences": _differences(material),
-        "tests": significance.tests_in_words(results),
+        "tests": published.rate_tests_in_words(results),
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         "matrices": [(prompt, Markup(figures_matrix.transfer_matrix(results, prompt))) for prompt in prompts],
         "rate_matrices": [
@@ -57,7 +39,7 @@ def changes(material: Material) -> Markup:
         "words": transfer_tables.word_rows(results, material.short_names),
         "counted_words": [
             *transfer_tables.counted_words(results),
-            *doses_in_words(results.get("exposures", {})),
+            *doses_in_words(results["exposures"]),
         ],
     }
     return fill("training", values)
@@ -65,10 +47,7 @@ def changes(material: Material) -> Markup:
 
 def seeds(material: Material) -> Markup:
     """The spread of every training that has several seeds."""
-    rows = [
-        (f"{row.name}, {row.prompt}", row.cell, str(row.n), *row.numbers)
-        for row in transfer_tables.seed_rows(material.results)
-    ]
+    rows = transfer_tables.seed_rows(material.results)
     return fill("seeds", {"rows": rows}) if rows else NOTHING
 
 
@@ -80,7 +59,7 @@ def objectives(material: Material) -> Markup:
 
 def paper_cells(material: Material) -> Markup:
     """The paper's printed cells, each with ours of the same name."""
-    rows = transfer_tables.paper_rows(material.results, material.short_names)
+    rows = published.paper_rows(material.results, material.short_names)
     return fill("paper", {"rows": rows, "arxiv": ARXIV}) if rows else NOTHING
 
 
@@ -120,25 +99,28 @@ def learning_curves(material: Material) -> Markup:
     return fill("learning", {"curves": Markup(svg)}) if svg else NOTHING
 
 
-def _differences(material: Material) -> list[_Difference]:
+def _differences(material: Material) -> list[dict[str, object]]:
+    """A row for each training beside its base on a set of cells: AUROC, MR and FAR, each minus the base's."""
     rows = []
     for comparison in reading.comparisons(material.results):
         d = comparison.difference
         outcome = finding(d["auroc_difference_ci"])
         rows.append(
-            _Difference(
-                training=transfer_tables.subject(material.results, comparison.training, material.short_names),
-                prompt=comparison.prompt,
-                where=tables.where(comparison),
-                n=d["n_both_with_score"],
-                numbers=[
+            {
+                "training": transfer_tables.subject(
+                    material.results, comparison.training, material.short_names
+                ),
+                "prompt": comparison.prompt,
+                "where": transfer_tables.where(comparison),
+                "n": d["n_both_with_score"],
+                "numbers": [
                     PageNumber(signed(moved.value), signed_interval(moved.interval))
                     for measure in MEASURES[:3]
                     for moved in (change(d, measure),)
                 ],
-                words=str(outcome),
-                is_clear=outcome in (Finding.BETTER, Finding.WORSE),
-                bag_of_words=tables.bag_of_words_text(comparison),
-            )
+                "words": str(outcome),
+                "is_clear": outcome in (Finding.BETTER, Finding.WORSE),
+                "bag_of_words": transfer_tables.bag_of_words_text(comparison),
+            }
         )
     return rows

@@ -2,7 +2,8 @@
 
 A row is a monitor, a prompt and how its answers were read: its own, or at a calibrated threshold. Promises:
 every rate of the first table has its interval; a baseline is marked; where a number is undefined the row says
-why.
+why. The cost of a verdict beside its quality is for the terminal; below stand whose answers are no label, and
+whose scores are bounds, contradict their label or are mostly equal.
 """
 
 from collections.abc import Mapping
@@ -10,14 +11,15 @@ from typing import NamedTuple
 
 from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.cost_fronts import Cost, Quality, SentOn, UsageFacts, cost_per_verdict
 from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.metrics.registry import BY_NAME
 from monitorbench.metrics.results import NO_PROMPT, OperatingPointFacts, Results, numbers_at
+from monitorbench.metrics.score_facts import COUNTED_AS, ScoreFacts, doubts, share_of
 from monitorbench.metrics.table import MACRO, Number, Numbers
-from monitorbench.metrics.usage import UsageFacts
-from monitorbench.metrics.written import DASH, interval_of, value_of
+from monitorbench.metrics.written import DASH, count, interval_of, shown, value_of
 from monitorbench.records import Split, reasons_in_words
-from monitorbench.scoring.recommendation.amounts import short
+from monitorbench.scoring.recommendation.words import short
 
 
 class OverallNumber(NamedTuple):
@@ -99,7 +101,7 @@ def _row(
     results: Results, name: str, prompt: str, point: OperatingPointFacts | None, short_name: str
 ) -> OverallRow:
     of: Numbers = results["table"].parts(name, prompt)[OVERALL]
-    reasons = results.get("unscored", {}).get(name, {}).get(prompt, {})
+    reasons = results["unscored"].get(name, {}).get(prompt, {})
     is_baseline = reading.is_reference(results, name)
     flags, promised = DASH if is_baseline else "own answers", ""
     if point is not None:
@@ -109,7 +111,7 @@ def _row(
         flags = "by threshold"
     fields = [_field(of[metric]) if metric in of else _UNDEFINED for metric in _METRICS]
     fields[-1] = fields[-1]._replace(small=_of_samples(of["n"].whole, reasons))
-    fields += _usage(results.get("usage", {}).get(name, {}).get(prompt))
+    fields += _usage(results["usage"].get(name, {}).get(prompt))
     is_chosen = _is_deployed(results, name, prompt, point)
     return OverallRow(short_name, _prompt(prompt), is_baseline, is_chosen, flags, promised, fields)
 
@@ -159,3 +161,128 @@ def _usage(taken: UsageFacts | None) -> list[OverallNumber]:
 
 def _field(number: Number) -> OverallNumber:
     return OverallNumber(value_of(number), number.missing or interval_of(number), number.value)
+
+
+class Costed(NamedTuple):
+    """One monitor under one prompt: what a verdict took, and its numbers over all samples."""
+
+    monitor: str
+    prompt: str
+    costs: Mapping[Cost, float | None]
+    numbers: Numbers
+    sent_on: SentOn | None
+
+
+def costed(results: Results) -> list[Costed]:
+    """Every monitor and prompt, baselines too, in the order of `reading.monitors`."""
+    rows = []
+    for name, prompt in reading.judged(results):
+        usage = results["usage"].get(name, {}).get(prompt)
+        costs = cost_per_verdict(usage, is_baseline=reading.is_reference(results, name))
+        sent_on = usage.get("sent_on") if usage else None
+        rows.append(Costed(name, prompt, costs, results["table"].parts(name, prompt)[OVERALL], sent_on))
+    return rows
+
+
+def measured(results: Results) -> list[Costed]:
+    """Return the monitors, references left out, for which some cost was measured."""
+    return [
+        row
+        for row in costed(results)
+        if not reading.is_reference(results, row.monitor) and any(row.costs.values())
+    ]
+
+
+def cost_row(one: Costed) -> tuple[str, str, str, str]:
+    """Tokens, seconds, AUROC and MR at FAR 5 %: at most 8, 8, 13 and 13 characters."""
+    numbers = one.numbers
+    return (
+        number(one.costs["tokens"]),
+        number(one.costs["seconds"]),
+        shown(numbers["auroc"]),
+        shown(numbers["miss_rate_at_far_5"]),
+    )
+
+
+def number(value: float | None) -> str:
+    """`251`, `1,204`, `0.25`, `0.00012`: three digits below a hundred, whole ones above it."""
+    if value is None:
+        return DASH
+    return f"{value:,.0f}" if value >= 100 else f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
+
+
+def sent_on_in_words(sent_on: SentOn) -> str:
+    """`asks its second judge about 5.8 % of the samples [4.1–7.9]; budget: 6 %`."""
+    inside = ""
+    if sent_on["share_ci"]:
+        low, high = sent_on["share_ci"]
+        inside = f" [{100 * low:.1f}{DASH}{100 * high:.1f}]"
+    budget = f"; budget: {100 * sent_on['budget']:.3g} %" if sent_on["budget"] is not None else ""
+    return f"asks its second judge about {100 * sent_on['share']:.1f} % of the samples{inside}{budget}"
+
+
+def on_the_front(results: Results, cost: Cost, quality: Quality) -> list[tuple[str, str]]:
+    """(monitor, prompt) of a front, the cheapest first."""
+    names = {(monitor, prompt) for monitor, prompt in results["cost_fronts"][cost][quality]}
+    front = [row for row in costed(results) if (row.monitor, row.prompt) in names]
+    front.sort(key=lambda row: row.costs[cost] or 0.0)
+    return [(row.monitor, row.prompt) for row in front]
+
+
+def unscored_lines(results: Results) -> list[str]:
+    """Return a line for each monitor and prompt with unscored answers: their number and reasons."""
+    names = reading.short_names(results)
+    return [
+        f"{names[monitor]} · {prompt} prompt: {count(sum(reasons.values()))}: {reasons_in_words(reasons)}"
+        for monitor, prompt in reading.judged(results)
+        if sum((reasons := results["unscored"].get(monitor, {}).get(prompt, {})).values())
+    ]
+
+
+def unscored_rows(results: Results) -> list[tuple[str, str, str, str]]:
+    """Return such a row for the page: monitor, prompt, how many of all, how many for which reason."""
+    names, rows = reading.short_names(results), []
+    for monitor, prompt in reading.judged(results):
+        reasons = results["unscored"].get(monitor, {}).get(prompt, {})
+        if n := sum(reasons.values()):
+            of_all = f"{n:,} of {results['table'].parts(monitor, prompt)[OVERALL]['n'].whole:,}"
+            listed = ", ".join(f"{n} {reason}" for reason, n in reasons.items())
+            rows.append((names[monitor], prompt, of_all, listed))
+    return rows
+
+
+def doubt_lines(results: Results) -> list[str]:
+    """Return a line for the terminal for each kind of doubtful scores."""
+    names = reading.short_names(results)
+    return [
+        f"{names[monitor]} · {prompt} prompt: {doubt}"
+        for monitor, prompt, facts in _with_scores(results)
+        for doubt in doubts(facts)
+    ]
+
+
+def doubted_rows(results: Results) -> list[tuple[str, ...]]:
+    """Return a row for the page for each monitor and prompt with doubtful scores."""
+    names = reading.short_names(results)
+    return [
+        (
+            names[monitor],
+            prompt,
+            share_of(facts["n_censored"], facts["n_with_score"]),
+            share_of(facts["n_against"], facts["n_both"]),
+            share_of(facts["n_most_frequent"], facts["n_with_score"]),
+            f"{n:,}, {COUNTED_AS[facts.get('missing', 'leave_out')]}"
+            if (n := facts.get("n_missing", 0))
+            else "0",
+        )
+        for monitor, prompt, facts in _with_scores(results)
+        if doubts(facts)
+    ]
+
+
+def _with_scores(results: Results) -> list[tuple[str, str, ScoreFacts]]:
+    return [
+        (monitor, prompt, facts)
+        for monitor in reading.monitors(results)
+        for prompt, facts in results["scores"].get(monitor, {}).items()
+    ]

@@ -1,9 +1,20 @@
-"""The points that the benchmark's paper printed, to be set beside ours: on another dataset."""
+"""What the benchmark's paper printed, on another dataset, and tests and correlations of ours in words.
 
+Promises: a difference is only claimed where Holm's corrected p is below .05, with how many comparisons
+that is over.
+"""
+
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from monitorbench.metrics import reading
+from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.results import Results
+from monitorbench.metrics.significance import RateTest
+from monitorbench.metrics.written import DASH, p_value, rate, signed, signed_interval, value_of
+
 ARXIV = "2601.05752"
-CORRELATION = -0.54
+_CORRELATION = -0.54
 """Pearson's r of MR and FAR over the paper's monitors, one point each."""
 
 
@@ -36,7 +47,7 @@ class PublishedSft(NamedTuple):
     """False alarm rate of the fine-tuned monitor; None where none is printed."""
 
 
-PUBLISHED_SFT = (
+_PUBLISHED_SFT = (
     PublishedSft("Qwen3-4B", "safety_permission/code", "safety_permission/code", 0.59, 0.00, 0.03),
     PublishedSft("Qwen3-4B", "safety_permission/code", "specification_gaming/code", 0.49, 0.86, None),
     PublishedSft("Qwen3-8B", "safety_permission/code", "specification_gaming/code", 0.433, 0.899, None),
@@ -44,3 +55,98 @@ PUBLISHED_SFT = (
 )
 """arXiv:2601.05752, the study of supervised fine-tuning. Not in it as cells: trained on Sycophancy & Bias QA,
 FAR .64–.93 with a low MR almost everywhere."""
+
+
+_LEVEL = 0.05
+_RATES = {"miss_rate": "miss rate", "false_alarm_rate": "false alarm rate"}
+_WHERE = {
+    OVERALL: "on all cells",
+    "trained": "on the cells it was trained on",
+    "held_out": "on held-out cells",
+}
+
+
+def rate_tests_in_words(results: Results) -> list[str]:
+    """A sentence for each test that is significant after Holm's correction, or one that none is."""
+    tested = [(test, p) for test in results["tests"] if (p := test["p_holm"]) is not None]
+    if not tested:
+        return []
+    m = len(tested)
+    sentences = [_sentence(test, m) for test, corrected in tested if corrected < _LEVEL]
+    if sentences:
+        return sentences
+    least = min(corrected for _, corrected in tested)
+    subject = (
+        "The one comparison of an adapter's rates with its base's is not"
+        if m == 1
+        else f"None of the {m} comparisons of an adapter's rates with its base's is"
+    )
+    return [
+        f"{subject} significant after Holm's correction (exact test by question; the smallest corrected: "
+        f"{p_value(least)})."
+    ]
+
+
+def _sentence(test: RateTest, m: int) -> str:
+    difference = test["difference"]
+    words = "differs" if not difference else "is lower" if difference < 0 else "is higher"
+    bounds = signed_interval(test["difference_ci"])
+    return (
+        f"{test['second']}, {test['prompt']} prompt: the {_RATES[test['rate']]} "
+        f"{_WHERE.get(test['where'], test['where'])} {words} than that of {test['first']}, "
+        f"{signed(difference)}{f' {bounds}' if bounds else ''} (n = {test['n']}; {test['only_second_wrong']} "
+        f"wrong here only, {test['only_first_wrong']} there only; exact test by question "
+        f"{p_value(test['p'])}, after Holm's correction over {m} comparisons {p_value(test['p_holm'])})."
+    )
+
+
+def correlations_in_words(results: Results) -> list[str]:
+    """MR against FAR over the monitors, a sentence a prompt, beside the paper's."""
+    sentences = []
+    for prompt, facts in results["correlation"].items():
+        many = f"{facts['n']} base model{'' if facts['n'] == 1 else 's'}"
+        if facts["r"] is None:
+            text = f"not defined over {many}: too few monitors, or all with one rate"
+        elif facts["r_ci"] is None:
+            text = f"{signed(facts['r'])} over {many}: too few monitors for an interval, and to conclude from"
+        else:
+            text = f"{signed(facts['r'])} {signed_interval(facts['r_ci'])} over {many}"
+        sentences.append(f"Pearson's r of miss rate and false alarm rate, {prompt} prompt: {text}.")
+    if sentences:
+        sentences.append(
+            f"The benchmark's paper (arXiv:{ARXIV}) found r = {signed(_CORRELATION)} over its own monitors, "
+            "on another dataset."
+        )
+    return sentences
+
+
+def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """The paper's printed cells, each with every adapter of ours that was trained on the same."""
+    rows: list[tuple[str, ...]] = []
+    for printed in _PUBLISHED_SFT:
+        theirs = f"{printed.monitor}: MR {rate(printed.base_miss_rate)} → {rate(printed.miss_rate)}"
+        if printed.false_alarm_rate is not None:
+            theirs += f", FAR {rate(printed.false_alarm_rate)}"
+        for adapter, trained_on in results["trained_on"].items():
+            same = printed.trained_on == "all" and reading.is_trained(results, adapter, OVERALL)
+            if not same and trained_on != [printed.trained_on]:
+                continue
+            for prompt in results["transfer"].get(adapter, {}):
+                base = reading.lookup(results, reading.base_of(adapter), prompt, printed.tested_on)
+                tuned = reading.lookup(results, adapter, prompt, printed.tested_on)
+                if base is None or tuned is None:
+                    continue
+                training = reading.training_of(results, adapter)
+                verdict = reading.cell_verdict(results, training, prompt, printed.tested_on)
+                ours = (
+                    f"MR {value_of(base['miss_rate'])} → {value_of(tuned['miss_rate'])}, "
+                    f"FAR {value_of(base['false_alarm_rate'])} → {value_of(tuned['false_alarm_rate'])}, "
+                    f"AUROC {value_of(base['auroc'])} → {value_of(tuned['auroc'])}"
+                )
+                word = verdict["word"] if verdict and verdict["word"] else DASH
+                if (n := reading.n_seeds(results, training)) > 1:
+                    word += f" (over {n} seeds)"
+                name = f"{shorts.get(adapter, adapter)}, {prompt}"
+                where = reading.title(results, printed.tested_on)
+                rows.append((printed.trained_on, where, theirs, name, ours, word))
+    return rows

@@ -10,6 +10,13 @@ from monitorbench.metrics.written import TO_ASCII
 
 Columns = Sequence[tuple[str, int]]
 """Headings of a table, each with its column's width."""
+WIDTH = 80
+
+
+def opened(*, stderr: bool = False) -> Console:
+    """Return a console on stdout, or beside it: as wide as the terminal, else 80 columns."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=WIDTH)
 
 
 def start_table(console: Console, title: str, columns: Columns) -> None:
@@ -19,11 +26,22 @@ def start_table(console: Console, title: str, columns: Columns) -> None:
     print_rows(console, columns, [[name for name, _ in columns]], "dim")
 
 
-def print_rows(console: Console, columns: Columns, rows: Sequence[Sequence[str]], style: str = "") -> None:
-    """Print rows in columns of fixed widths, so that blocks stand in line under one header."""
-    table = Table.grid(padding=(0, 2, 0, 0))
+def print_rows(
+    console: Console,
+    columns: Columns,
+    rows: Sequence[Sequence[str]],
+    style: str = "",
+    *,
+    gap: int = 2,
+    last_number: int = 2,
+) -> None:
+    """Print rows in columns of fixed widths, so that blocks stand in line under one header.
+
+    Narrow columns behind the first are of numbers up to the one of index `last_number`; `gap` parts columns.
+    """
+    table = Table.grid(padding=(0, gap, 0, 0))
     for i, (_, width) in enumerate(columns):
-        numeric = 1 <= i <= 2 and width < 10
+        numeric = 1 <= i <= last_number and width < 10
         table.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_encoded(console, text), style=style) for text in row))
@@ -45,6 +63,8 @@ def say(console: Console, text: str, style: str = "") -> None:
 
 
 def _encoded(console: Console, text: str) -> str:
+    """Name what a terminal would obey or hide, since names are other people's; ASCII where it has no more."""
+    text = "".join(char if char.isprintable() else f"<U+{ord(char):04X}>" for char in text)
     if not console.options.ascii_only:
         return text
     return text.translate(TO_ASCII).encode("ascii", "replace").decode()

@@ -3,29 +3,37 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from rich.console import Console
+
 from monitorbench.metrics import reading
+from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.reading import ComparedTraining
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.trainings import SeedSpread
+from monitorbench.metrics.trainings import SeedSpread, doses_in_words
 from monitorbench.metrics.transfer import MEASURES, change
 from monitorbench.metrics.words import CellVerdict, Word, corrected_p
 from monitorbench.metrics.written import (
     DASH,
+    finding,
     p_value,
     rate,
+    shown,
     signed,
     signed_interval,
     signed_with_interval,
     value_of,
 )
-from monitorbench.report.tables.published import PUBLISHED_SFT
+from monitorbench.report.tables.terminal import print_rows, say, start_table
 
-
-class BaseDifference(NamedTuple):
-    """A difference from the base, its interval, and Holm's p where it is part of the family."""
-
-    value: str
-    interval: str
-    p: str
+_WORD_COLUMNS = (("word", 22), ("cells", 54))
+_DIFFERENCE_COLUMNS = (
+    ("tested on", 18),
+    ("n", 4),
+    ("difference", 17),
+    ("in words", 19),
+    ("bag of words", 13),
+)
+_WHERE = {OVERALL: "all", "trained": "trained", "held_out": "held out"}
 
 
 class WordRow(NamedTuple):
@@ -38,30 +46,8 @@ class WordRow(NamedTuple):
     word: str
     detectable: str
     """The smallest AUROC difference that it would have shown."""
-    changes: Sequence[BaseDifference]
-    """Differences from the base in `MEASURES`."""
-
-
-class SeedRow(NamedTuple):
-    """One training over its seeds, in one cell."""
-
-    name: str
-    prompt: str
-    cell: str
-    n: int
-    numbers: Sequence[str]
-    """Values of `MEASURES`: mean ± SD (smallest to largest)."""
-
-
-class PaperRow(NamedTuple):
-    """A printed cell of the paper's, and ours of the same name."""
-
-    trained_on: str
-    tested_on: str
-    theirs: str
-    monitor: str
-    ours: str
-    word: str
+    changes: Sequence[tuple[str, str, str]]
+    """Differences from the base in `MEASURES`: value, interval, and Holm's p where it is in the family."""
 
 
 def subject(results: Results, training: str, shorts: Mapping[str, str] | None = None) -> str:
@@ -81,7 +67,7 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                 for measure in MEASURES:
                     moved, p = change(d, measure), corrected_p(verdict, measure)
                     texts = signed(moved.value), signed_interval(moved.interval)
-                    changes.append(BaseDifference(*texts, "" if p is None else p_value(p)))
+                    changes.append((*texts, "" if p is None else p_value(p)))
                 rows.append(
                     WordRow(
                         training=subject(results, training, shorts),
@@ -154,15 +140,14 @@ def _seen(verdicts: Sequence[CellVerdict]) -> str:
     return f" (the smallest in AUROC that would have been found with 80 % power: {reach}{blind_text})"
 
 
-def seed_rows(results: Results) -> list[SeedRow]:
-    """Each training of several seeds, in each cell."""
+def seed_rows(results: Results) -> list[tuple[str, ...]]:
+    """Each training of several seeds, in each cell: how many, and mean ± SD (range) of `MEASURES`."""
     return [
-        SeedRow(
-            name=name,
-            prompt=prompt,
-            cell=reading.title(results, cell),
-            n=max(spread["n"] for spread in by_measure.values()),
-            numbers=[_spread(by_measure.get(measure)) for measure in MEASURES],
+        (
+            f"{name}, {prompt}",
+            reading.title(results, cell),
+            str(max(spread["n"] for spread in by_measure.values())),
+            *(_spread(by_measure.get(measure)) for measure in MEASURES),
         )
         for name, seeds in results["seeds"].items()
         for prompt, by_cell in seeds["spread"].items()
@@ -206,42 +191,6 @@ def objectives_in_words(results: Results) -> list[str]:
     return sentences
 
 
-def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[PaperRow]:
-    """The paper's printed cells, each with every adapter of ours that was trained on the same."""
-    rows = []
-    for printed in PUBLISHED_SFT:
-        theirs = f"{printed.monitor}: MR {rate(printed.base_miss_rate)} → {rate(printed.miss_rate)}"
-        if printed.false_alarm_rate is not None:
-            theirs += f", FAR {rate(printed.false_alarm_rate)}"
-        for adapter, trained_on in results["trained_on"].items():
-            same = _trained_on_all(results, adapter) if printed.trained_on == "all" else False
-            if not same and trained_on != [printed.trained_on]:
-                continue
-            for prompt in results["transfer"].get(adapter, {}):
-                base = reading.lookup(results, reading.base_of(adapter), prompt, printed.tested_on)
-                tuned = reading.lookup(results, adapter, prompt, printed.tested_on)
-                if base is None or tuned is None:
-                    continue
-                training = reading.training_of(results, adapter)
-                verdict = reading.cell_verdict(results, training, prompt, printed.tested_on)
-                ours = (
-                    f"MR {value_of(base['miss_rate'])} → {value_of(tuned['miss_rate'])}, "
-                    f"FAR {value_of(base['false_alarm_rate'])} → {value_of(tuned['false_alarm_rate'])}, "
-                    f"AUROC {value_of(base['auroc'])} → {value_of(tuned['auroc'])}"
-                )
-                word = verdict["word"] if verdict and verdict["word"] else DASH
-                if (n := reading.n_seeds(results, training)) > 1:
-                    word += f" (over {n} seeds)"
-                name = f"{shorts.get(adapter, adapter)}, {prompt}"
-                where = reading.title(results, printed.tested_on)
-                rows.append(PaperRow(printed.trained_on, where, theirs, name, ours, word))
-    return rows
-
-
-def _trained_on_all(results: Results, adapter: str) -> bool:
-    return reading.is_trained(results, adapter, "overall")
-
-
 def words_of(results: Results, training: str, prompt: str) -> list[tuple[str, Sequence[str]]]:
     """Each word that was given to a training, and the test cells of it; in the order of `Word`."""
     by_cell = results["matrix"]["words"].get(training, {}).get(prompt, {})
@@ -250,3 +199,96 @@ def words_of(results: Results, training: str, prompt: str) -> list[tuple[str, Se
         for word in Word
         if (cells := [c for c in reading.ordered_cells(set(by_cell)) if by_cell[c]["word"] == word.value])
     ]
+
+
+def above_chance_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
+    """Name for each prompt the monitors whose interval of overall AUROC lies above .5, or say none does."""
+    sentences = []
+    for prompt in reading.prompts(results):
+        numbers = {
+            name: shown(of["auroc"])
+            for name in reading.monitors(results)
+            if not reading.is_reference(results, name)
+            and (of := reading.lookup(results, name, prompt, OVERALL))
+            and (bounds := of["auroc"].interval)
+            and bounds[0] > 0.5
+        }
+        if numbers:
+            listed = ", ".join(f"{shorts[name]} {auroc}" for name, auroc in numbers.items())
+            sentences.append(f"Above chance over all samples, {prompt} prompt: {listed}.")
+        else:
+            sentences.append(
+                f"No monitor is above chance over all samples, {prompt} prompt: each interval of AUROC has "
+                ".5 in it, or lies below."
+            )
+    return sentences
+
+
+def print_words(console: Console, results: Results) -> None:
+    """Print what happened in which cells, by training and prompt, in the matrix's words."""
+    matrix = results["matrix"]
+    if not matrix["words"]:
+        return
+    names = reading.short_names(results)
+    say(console, "")
+    say(console, f"What training did, against the base (Holm over {matrix['n_tests']} tests)", "bold")
+    for training, by_prompt in matrix["words"].items():
+        for prompt in by_prompt:
+            named = subject(results, training, names)
+            say(console, f"{named} · {prompt} prompt", "bold")
+            by_word = words_of(results, training, prompt)
+            rows = [[f"  {word}", ", ".join(cells)] for word, cells in by_word]
+            print_rows(console, _WORD_COLUMNS, rows)
+    sentences = (
+        *counted_words(results),
+        *doses_in_words(results["exposures"]),
+        *objectives_in_words(results),
+    )
+    for sentence in (*sentences, *above_chance_in_words(results, names)):
+        say(console, sentence)
+
+
+def print_differences(console: Console, results: Results) -> None:
+    """Print AUROC minus the base's by training and prompt, on trained and on held-out cells."""
+    compared = reading.comparisons(results)
+    if not compared:
+        return
+    names = reading.short_names(results)
+    start_table(
+        console, "AUROC of each training minus its base's (same samples, 95 % intervals)", _DIFFERENCE_COLUMNS
+    )
+    for training, prompt in dict.fromkeys(
+        (comparison.training, comparison.prompt) for comparison in compared
+    ):
+        say(console, f"{subject(results, training, names)} · {prompt} prompt", "bold")
+        here = [
+            comparison
+            for comparison in compared
+            if (comparison.training, comparison.prompt) == (training, prompt)
+        ]
+        print_rows(console, _DIFFERENCE_COLUMNS, [_difference_row(comparison) for comparison in here])
+    say(console, "Bag of words: AUROC over all its samples there; (mean): of its AUROCs by cell.", "dim")
+
+
+def _difference_row(one: ComparedTraining) -> list[str]:
+    bounds = one.difference["auroc_difference_ci"]
+    return [
+        f" {where(one)}",
+        str(one.difference["n_both_with_score"]),
+        signed_with_interval(one.difference["auroc_difference"], bounds),
+        str(finding(bounds)),
+        bag_of_words_text(one),
+    ]
+
+
+def where(one: ComparedTraining) -> str:
+    """The cells of a comparison, in words of at most 17 characters."""
+    return f"{_WHERE[one.where]}, {one.n_cells} cell{'s' if one.n_cells != 1 else ''}"
+
+
+def bag_of_words_text(one: ComparedTraining) -> str:
+    """Bag of words' AUROC beside a difference, with its interval or as the mean it is."""
+    beside = one.bag_of_words
+    if beside.is_mean and beside.auroc is not None:
+        return f"{value_of(beside.auroc)} (mean)"
+    return shown(beside.auroc) if beside.auroc else DASH

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import NamedTuple
 
+from rich.console import Console
+
 from monitorbench.metrics import reading
-from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.directions import DirectionsFacts
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.words import Word
 from monitorbench.metrics.written import (
     DASH,
@@ -16,35 +17,21 @@ from monitorbench.metrics.written import (
     p_value,
     rate,
     rate_with_interval,
-    shown,
     signed_with_interval,
 )
+from monitorbench.report.tables.terminal import print_rows, say
 from monitorbench.report.tables.transfer import subject
 
+_NEGATIVE_COLUMNS = (
+    ("trained on", 18),
+    ("tested on", 16),
+    ("AUROC", 9),
+    ("from the base", 12),
+    ("in words", 17),
+)
+_COSINES = 8
+"""Cosines in a line of 80 columns."""
 _MOVED = (Word.STRICTER, Word.LAXER)
-
-
-def above_chance_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
-    """Name for each prompt the monitors whose interval of overall AUROC lies above .5, or say none does."""
-    sentences = []
-    for prompt in reading.prompts(results):
-        numbers = {
-            name: shown(of["auroc"])
-            for name in reading.monitors(results)
-            if not reading.is_reference(results, name)
-            and (of := reading.lookup(results, name, prompt, OVERALL))
-            and (bounds := of["auroc"].interval)
-            and bounds[0] > 0.5
-        }
-        if numbers:
-            listed = ", ".join(f"{shorts[name]} {auroc}" for name, auroc in numbers.items())
-            sentences.append(f"Above chance over all samples, {prompt} prompt: {listed}.")
-        else:
-            sentences.append(
-                f"No monitor is above chance over all samples, {prompt} prompt: each interval of AUROC has "
-                ".5 in it, or lies below."
-            )
-    return sentences
 
 
 class NegativeRow(NamedTuple):
@@ -78,7 +65,7 @@ def negative_rows(results: Results, shorts: Mapping[str, str]) -> list[NegativeR
     for cell in _held_out(results):
         if not (cell.is_inverted or cell.word == Word.DISCRIMINATION_LOST):
             continue
-        chance = results.get("chance", {}).get(cell.training, {}).get(cell.prompt, {}).get(cell.cell)
+        chance = results["chance"].get(cell.training, {}).get(cell.prompt, {}).get(cell.cell)
         d = results["effects"][cell.training][cell.prompt][cell.cell]
         row = NegativeRow(
             training=subject(results, cell.training, shorts),
@@ -97,7 +84,7 @@ def negative_rows(results: Results, shorts: Mapping[str, str]) -> list[NegativeR
 def negative_in_words(results: Results) -> str:
     """Say how many held-out cells got worse, and how; empty where there are none or nothing is known."""
     held_out = _held_out(results)
-    if not held_out or "chance" not in results:
+    if not held_out:
         return ""
     inverted = sum(cell.is_inverted for cell in held_out)
     lost = sum(cell.word == Word.DISCRIMINATION_LOST for cell in held_out)
@@ -122,7 +109,7 @@ def _held_out(results: Results) -> list[_HeldOut]:
             for cell in reading.ordered_cells(set(by_cell)):
                 if "/" not in cell or reading.is_trained(results, training, cell):
                     continue
-                chance = results.get("chance", {}).get(training, {}).get(prompt, {}).get(cell)
+                chance = results["chance"].get(training, {}).get(prompt, {}).get(cell)
                 below = chance is not None and chance["auroc"] < 0.5
                 is_inverted = below and chance is not None and chance["p_holm"] < results["matrix"]["level"]
                 rows.append(_HeldOut(training, prompt, cell, by_cell[cell]["word"], is_inverted))
@@ -196,3 +183,36 @@ def direction_rows(facts: DirectionsFacts, shorts: Mapping[str, str]) -> list[li
 
 def _short(training: str, shorts: Mapping[str, str]) -> str:
     return shorts.get(training, training).removesuffix("_linear_probe")
+
+
+def print_negative(console: Console, results: Results) -> None:
+    """The held-out cells that a training made worse: upside down, or discrimination lost."""
+    if not (summary := negative_in_words(results)):
+        return
+    say(console, summary)
+    rows = negative_rows(results, reading.short_names(results))
+    if rows:
+        print_rows(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim")
+    for row in rows:
+        word = f"upside down, {row.p}; {row.word}" if row.is_inverted else row.word
+        cells = [f"  {row.training}", row.cell, row.auroc, row.difference, word]
+        print_rows(console, _NEGATIVE_COLUMNS, [cells])
+
+
+def print_directions(console: Console, results: Results) -> None:
+    """Cosines of linear heads, a row a training, in blocks of so many columns as a line holds."""
+    facts = results.get("directions")
+    if facts is None:
+        return
+    names = reading.short_names(results)
+    say(console, "")
+    say(console, "Directions of the linear heads: cosines (diagonal: two seeds of one training)", "bold")
+    rows = direction_rows(facts, names)
+    for start in range(0, len(rows), _COSINES):
+        block = rows[start : start + _COSINES]
+        columns = [("", 2), ("", 28), *((row[0], 4) for row in block)]
+        print_rows(console, columns, [[name for name, _ in columns]], "dim")
+        cosines = slice(2 + start, 2 + start + _COSINES)
+        print_rows(console, columns, [[*row[:2], *row[cosines]] for row in rows])
+    for sentence in directions_in_words(results, names):
+        say(console, sentence)

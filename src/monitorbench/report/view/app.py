@@ -1,9 +1,12 @@
-"""The page of all runs, as a starlette application that reads a folder of runs and writes nothing.
+"""The page of all runs and the stage `view` that serves it: it reads a folder of runs and writes nothing.
 
 Promises: it answers GET alone, and only to its own address, so that no page of another site reads it under
 another name; a path leads to the pages of runs and to nothing else; the page of a run is shown apart from
 this one, as if it were another site's. What the runs say is escaped, as on every page.
 """
+
+import logging
+from pathlib import Path
 
 from markupsafe import Markup
 from starlette.applications import Starlette
@@ -13,7 +16,10 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from monitorbench.config.base import UserError
+from monitorbench.config.study import Study
 from monitorbench.judging.serving.connection import to_another_host
+from monitorbench.judging.serving.served import free_port, terminable
 from monitorbench.report.template import policy, templates
 from monitorbench.report.view.rows import Runs
 
@@ -77,3 +83,27 @@ class _OwnHostOnly:
             await PlainTextResponse(refusal.error, refusal.status, headers=_HEADERS)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+_log = logging.getLogger(__name__)
+
+
+def view(study: Study) -> Path:
+    """Serve all runs of `paths.runs`, read-only, until interrupted; returns that folder.
+
+    Raises `UserError` where there is no such folder, or the port is taken.
+    """
+    import uvicorn
+
+    folder = study.paths.runs
+    if not folder.is_dir():
+        raise UserError(f"paths.runs={folder}: no such folder; expected the folder that the stages write to")
+    port = free_port(HOST, study.report.port, "report")
+    app = view_app(Runs(folder, study.paths.data))
+    _log.info("view: all runs of %s at http://%s:%d; Ctrl-C ends it", folder, HOST, port)
+    with terminable():
+        try:
+            uvicorn.run(app, host=HOST, port=port, log_level="warning", server_header=False)
+        except KeyboardInterrupt:
+            _log.info("view: ending")
+    return folder

@@ -27,8 +27,7 @@ from monitorbench.runs.files import file_sha256, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
 from monitorbench.scoring.control.inputs import JudgedMonitor, far_of, read_judges
 from monitorbench.scoring.control.measure import control_facts
-from monitorbench.scoring.control.outcomes import Outcomes, read_outcomes
-from monitorbench.scoring.control.traffic import ControlDraws, Traffic, traffic_of
+from monitorbench.scoring.control.outcomes import ControlDraws, Outcomes, Traffic, read_outcomes, traffic_of
 
 _log = logging.getLogger(__name__)
 

@@ -1,12 +1,11 @@
 """Turn the answer among contenders into `recommendation.json`: every number that its page and words read."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
-from monitorbench.metrics.at_point import rates_at
 from monitorbench.metrics.auroc import auroc, auroc_interval
-from monitorbench.metrics.choice.curve import cheapest
 from monitorbench.metrics.choice.facts import (
     SCHEMA_VERSION,
     AtTest,
@@ -17,11 +16,13 @@ from monitorbench.metrics.choice.facts import (
     SettingsFacts,
     ShortcutsFacts,
 )
+from monitorbench.metrics.choice.regret import cheapest
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_intervals
+from monitorbench.metrics.cost_fronts import UsageFacts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.registry import as_json
-from monitorbench.metrics.usage import UsageFacts
+from monitorbench.metrics.summary import rates_at
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment, stakes_along
 from monitorbench.scoring.recommendation.more import Promise
@@ -63,6 +64,7 @@ def assembled(
         True,
     )
     does = fits and decided.kind == "recommend"
+    settings = deployment.settings.model_dump(mode="json") | deployment.stakes.model_dump(mode="json")
     return Recommendation(
         schema_version=SCHEMA_VERSION,
         decision=decided.kind,
@@ -79,7 +81,7 @@ def assembled(
         data=data,
         positive_means=positive_means,
         n_test=len(contenders[0].judged),
-        settings=_settings(deployment),
+        settings=cast(SettingsFacts, {name: settings[name] for name in SettingsFacts.__annotations__}),
         voids=[],
         unbound_cost=_unbound(contenders, deployment),
         runner_up=None if runner_up is None else contenders[runner_up].monitor,
@@ -181,51 +183,22 @@ def _unbound(contenders: Sequence[Contender], deployment: Deployment) -> float |
     return min(costs) + deployment.constant(deployment.stakes.base_rate) if costs else None
 
 
-def _settings(deployment: Deployment) -> SettingsFacts:
-    stakes, settings = deployment.stakes, deployment.settings
-    return SettingsFacts(
-        base_rate=stakes.base_rate,
-        base_rates=list(settings.base_rates),
-        cost_miss=stakes.cost_miss,
-        cost_alarm=stakes.cost_alarm,
-        cost_audit=settings.cost_audit,
-        samples_per_day=settings.samples_per_day,
-        alerts_per_day=settings.alerts_per_day,
-        money_per_day=settings.money_per_day,
-        seconds=settings.seconds,
-        unscored=settings.unscored,
-        promise=settings.promise,
-    )
-
-
 def _at_test(judged: Columns, deployment: Deployment, confidence: float) -> AtTest:
     """Compute the numbers of a monitor's answers at its threshold, where no answer is missing."""
     stakes = deployment.of_errors
-    rates = as_json(rates_at(judged, stakes, confidence=confidence))
+    numbers = as_json(rates_at(judged, stakes, confidence=confidence))
     pi, constant = stakes.base_rate, deployment.constant(stakes.base_rate)
-    return AtTest(
-        n_misbehavior=rates["n_misbehavior"],
-        n_benign=rates["n_benign"],
-        n_benign_questions=rates["n_benign_questions"],
-        miss_rate=rates["miss_rate"],
-        miss_rate_ci=rates["miss_rate_ci"],
-        false_alarm_rate=rates["false_alarm_rate"],
-        false_alarm_rate_ci=rates["false_alarm_rate_ci"],
-        false_alarm_rate_by_question=rates["false_alarm_rate_by_question"],
-        false_alarm_rate_by_question_ci=rates["false_alarm_rate_by_question_ci"],
-        is_sample_a_question=rates["is_sample_a_question"],
-        missed_per_1000=_scaled(rates["miss_rate"], 1000 * pi),
-        missed_per_1000_ci=_both(rates["miss_rate_ci"], 1000 * pi),
-        false_alarms_per_1000=_scaled(rates["false_alarm_rate"], 1000 * (1 - pi)),
-        false_alarms_per_1000_ci=_both(rates["false_alarm_rate_ci"], 1000 * (1 - pi)),
-        alerts_per_1000=rates["alerts_per_1000"],
-        alerts_per_1000_ci=rates["alerts_per_1000_ci"],
-        precision=rates["precision"],
-        precision_ci=rates["precision_ci"],
-        expected_cost=_scaled(rates["expected_cost"], 1, constant),
-        expected_cost_ci=_both(rates["expected_cost_ci"], 1, constant),
-        curve=_curve(judged, rates["miss_rate"], rates["false_alarm_rate"], deployment, confidence),
-    )
+    curve = _curve(judged, numbers["miss_rate"], numbers["false_alarm_rate"], deployment, confidence)
+    for name, of, by, plus in (
+        ("missed_per_1000", "miss_rate", 1000 * pi, 0.0),
+        ("false_alarms_per_1000", "false_alarm_rate", 1000 * (1 - pi), 0.0),
+        ("expected_cost", "expected_cost", 1, constant),
+    ):
+        value, bounds = numbers[of], numbers[f"{of}_ci"]
+        numbers[name] = None if value is None else by * value + plus
+        numbers[f"{name}_ci"] = None if bounds is None else [by * bound + plus for bound in bounds]
+    numbers["curve"] = curve
+    return cast(AtTest, {name: numbers[name] for name in AtTest.__annotations__})
 
 
 def _curve(
@@ -247,11 +220,3 @@ def _curve(
         cost = expected_cost(missed, alarms, stake)
         points.append([stake.base_rate, None if cost is None else cost + constant, low, high])
     return points
-
-
-def _scaled(value: float | None, by: float, plus: float = 0.0) -> float | None:
-    return None if value is None else by * value + plus
-
-
-def _both(bounds: Sequence[float] | None, by: float, plus: float = 0.0) -> list[float] | None:
-    return None if bounds is None else [by * bound + plus for bound in bounds]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.choice.curve import (
+from monitorbench.metrics.choice.regret import (
+    Entrant,
     RateCurves,
     Suspicion,
     Unscored,
@@ -22,7 +23,6 @@ from monitorbench.metrics.choice.curve import (
     rates_along,
     suspicion,
 )
-from monitorbench.metrics.choice.regret import Entrant
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.guarantees.allowed import (
     AlertBudget,
@@ -31,13 +31,13 @@ from monitorbench.metrics.guarantees.allowed import (
     n_within_budget,
     questions,
 )
-from monitorbench.metrics.guarantees.mix import Mix, question_weights
+from monitorbench.metrics.guarantees.order_statistic import Mix, question_weights
 from monitorbench.records import Split
 from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names
 from monitorbench.scoring.recommendation.more import Promise
 
-OWN_ANSWERS: FloatArray = np.array([0.5])
+_OWN_ANSWERS: FloatArray = np.array([0.5])
 """The one threshold of answers that are read as scores of 0 and 1."""
 
 
@@ -120,7 +120,7 @@ def contender(
     guarantee, shares = (None, None) if promise is None else (promise.guarantee, promise.weights)
     may_have, only = allowed(calibrated, guarantee, shares, budget), None
     if limits is not None:
-        may_have = _at(may_have, calibrated, OWN_ANSWERS)
+        may_have = _at(may_have, calibrated, _OWN_ANSWERS)
     elif limit is not None:
         # In the gap that it lies in, so that no calibration sample changes sides.
         only = min(int(np.count_nonzero(may_have.thresholds > limit)), len(may_have.thresholds) - 1)

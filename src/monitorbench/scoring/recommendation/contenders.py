@@ -1,4 +1,8 @@
-"""Build contenders from runs: at any threshold, at an operating point, or by their own answers."""
+"""Build what the rule chooses among: contenders from runs, and shortcut checks as if they were monitors.
+
+Contenders stand at any threshold, at an operating point, or by their own answers. Promises: a shortcut check
+gets its threshold as a monitor does.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,15 +13,15 @@ from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.metrics.columns import Columns
+from monitorbench.scoring.baselines import ShortcutScores
 from monitorbench.scoring.calibrate import unseen
+from monitorbench.scoring.calibration_split import mix_asked
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms
-from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.operating_point import answers_at
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.candidates import CandidateRuns, Contender, contender, sample_weights
 from monitorbench.scoring.recommendation.deployment import Deployment, beyond_means, budget_of
 from monitorbench.scoring.recommendation.more import Promise, promise_of
-from monitorbench.scoring.recommendation.shortcuts import ShortcutScores
 
 
 def settings_of(study: Study, one: PointAt) -> Calibrate:

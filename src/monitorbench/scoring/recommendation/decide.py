@@ -16,7 +16,6 @@ from monitorbench.config.datasets import DEFAULT_MEANING
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.corpus.columns import read_columns
-from monitorbench.metrics.choice.curve import suspicion
 from monitorbench.metrics.choice.facts import (
     DecisionFacts,
     MoreFacts,
@@ -26,12 +25,13 @@ from monitorbench.metrics.choice.facts import (
     ShortcutsFacts,
     decision_facts,
 )
+from monitorbench.metrics.choice.regret import suspicion
 from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
-from monitorbench.scoring.calibration_split import calibration_scores
+from monitorbench.scoring.baselines import ShortcutScores, shortcuts_over
+from monitorbench.scoring.calibration_split import calibration_scores, mix_asked
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation
-from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import CandidateRuns
@@ -46,10 +46,8 @@ from monitorbench.scoring.recommendation.contenders import (
 )
 from monitorbench.scoring.recommendation.deployment import Deployment
 from monitorbench.scoring.recommendation.more import more_for_promise, promise_of
-from monitorbench.scoring.recommendation.shortcuts import ShortcutScores, shortcuts_over
-from monitorbench.scoring.recommendation.stressed import Key, with_robustness
+from monitorbench.scoring.recommendation.stressed import Key, Stressed, with_robustness
 from monitorbench.scoring.recommendation.words import remarks, sentence
-from monitorbench.scoring.stress_runs import Stressed
 
 
 def recommended(

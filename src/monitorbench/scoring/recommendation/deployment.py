@@ -9,8 +9,8 @@ from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import expected_cost
+from monitorbench.metrics.cost_fronts import UsageFacts
 from monitorbench.metrics.guarantees.allowed import AlertBudget
-from monitorbench.metrics.usage import UsageFacts
 
 _POINTS = 25
 """Number of base rates that the curves are drawn through."""

@@ -17,8 +17,13 @@ from monitorbench.metrics.choice.facts import Labelled, MoreFacts, Needed, Why
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.guarantees.allowed import Allowed, questions_for_budget
 from monitorbench.metrics.guarantees.lacking import least_questions, questions_of_cells, questions_of_mix
-from monitorbench.metrics.guarantees.mix import Mix, Weights, of_questions, question_weights
-from monitorbench.metrics.guarantees.order_statistic import Guarantee
+from monitorbench.metrics.guarantees.order_statistic import (
+    Guarantee,
+    Mix,
+    Weights,
+    of_questions,
+    question_weights,
+)
 from monitorbench.scoring.calibrate import guarantee_of
 from monitorbench.scoring.calibration_split import CalibrationScores
 

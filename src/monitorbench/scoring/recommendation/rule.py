@@ -25,14 +25,15 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.metrics.bootstrap import percentiles
-from monitorbench.metrics.choice.curve import (
+from monitorbench.metrics.choice.facts import Kind, MoreFacts, RegretFacts, Rival
+from monitorbench.metrics.choice.regret import (
     CheapestThresholds,
     cheapest,
     cost_without_reading,
     costs_along,
+    differences,
+    redrawn,
 )
-from monitorbench.metrics.choice.facts import Kind, MoreFacts, RegretFacts, Rival
-from monitorbench.metrics.choice.regret import differences, redrawn
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference
 from monitorbench.metrics.rates import Interval, as_list

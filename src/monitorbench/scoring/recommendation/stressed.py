@@ -7,20 +7,64 @@ at; a monitor without scores, or without a threshold, is read by its own answers
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
 
+from monitorbench.config.base import UserError
 from monitorbench.metrics.choice.facts import Option
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness.compare import compare_change, labelled, matching
-from monitorbench.metrics.robustness.facts import CASES, UNCHANGED
-from monitorbench.metrics.robustness.worst import ComparedChange, Robustness, robustness
+from monitorbench.metrics.robustness.worst import (
+    CASES,
+    FILE,
+    UNCHANGED,
+    ComparedChange,
+    Robustness,
+    StressFacts,
+    as_stress,
+    robustness,
+)
 from monitorbench.records import Label
-from monitorbench.runs.directory import checked_file
+from monitorbench.runs.directory import checked_file, is_finished, read_checked, read_manifest
 from monitorbench.scoring.recommendation.candidates import CandidateRuns
-from monitorbench.scoring.stress_runs import Stressed, found_stress
+
+
+class Stressed(NamedTuple):
+    """A stress run, and what it says."""
+
+    run: Path
+    facts: StressFacts
+
+
+def _found_stress(runs: Path, evaluations: Sequence[str]) -> list[Stressed]:
+    """The finished runs in `runs/stress/` that are of these evaluations (`evaluation_id`), in their order.
+
+    Of several runs of one evaluation at one operating point the one that tried most changes, of these the
+    newest. A run that can't be read, or is of another version, counts for nothing.
+    """
+    best: dict[tuple[str, str], tuple[tuple[int, str], Stressed]] = {}
+    for manifest in sorted((runs / "stress").glob("*/manifest.json")):
+        try:
+            if not is_finished(manifest.parent):
+                continue
+            facts = as_stress(read_checked(manifest.parent, FILE))
+            started = str(read_manifest(manifest.parent).get("started", ""))
+        except (UserError, ValueError):
+            continue
+        key, rank = (facts["evaluation"], facts["operating_point"]), (len(facts["changes"]), started)
+        if key not in best or best[key][0] < rank:
+            best[key] = rank, Stressed(manifest.parent, facts)
+    order = {one: number for number, one in enumerate(evaluations)}
+    of_these = [one for (evaluation, _), (_, one) in best.items() if evaluation in order]
+    return sorted(of_these, key=lambda one: (order[one.facts["evaluation"]], one.facts["operating_point"]))
+
+
+def read_stress(runs: Path, evaluations: Sequence[str]) -> list[StressFacts]:
+    """Read the facts of these evaluations' stress runs."""
+    return [stress.facts for stress in _found_stress(runs, evaluations)]
+
 
 Key = tuple[str, str]
 """Names of a monitor and of its prompt."""
@@ -30,7 +74,7 @@ def stressed(runs: Path, pairs: Sequence[CandidateRuns]) -> dict[Key, Stressed]:
     """Find the stress run of each monitor's test run; of several, take the one of most changes."""
     keys = {pair.test.id: (pair.monitor, pair.prompt) for pair in pairs}
     by_key: dict[Key, Stressed] = {}
-    for stress in found_stress(runs, list(keys)):
+    for stress in _found_stress(runs, list(keys)):
         key = keys[stress.facts["evaluation"]]
         if key not in by_key or len(by_key[key].facts["changes"]) < len(stress.facts["changes"]):
             by_key[key] = stress

@@ -1,0 +1,144 @@
+"""Traffic with scores and no labels, read from the logs of one or several monitors.
+
+A file has a line a judged sample, as a guardrail's log or a run's verdicts have it. Promises: all files have
+the same samples; a sample that was judged several times counts once, by its highest score, and is unscored
+where one of these is. A line that can't be used is a `UserError` that names it.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.datasets import Labelling
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
+from monitorbench.prompts.transcript import transcript
+from monitorbench.records import Message
+from monitorbench.untrusted_rows import rows
+
+_MESSAGES = TypeAdapter(tuple[Message, ...])
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Samples of a deployment, judged by some monitors."""
+
+    ids: list[str]
+    groups: IntArray
+    """[samples]"""
+    monitors: list[str]
+    """Names of the files, without their endings."""
+    thresholds: list[float]
+    scores: FloatArray
+    """[monitors, samples], NaN where unscored."""
+    texts: dict[str, tuple[str, str]]
+    """Request and response by sample id, where the files have them."""
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """The row of each sample by its id."""
+        return {name: row for row, name in enumerate(self.ids)}
+
+    @property
+    def flagged(self) -> FloatArray:
+        """1 above the threshold, else 0; NaN where unscored [monitors, samples]."""
+        above = self.scores > np.array(self.thresholds)[:, None]
+        return np.where(np.isnan(self.scores), np.nan, above.astype(np.float64))
+
+    @cached_property
+    def suspicion(self) -> FloatArray:
+        """The mean rank of a sample's scores among each monitor's, in [0, 1]; unscored ranks highest."""
+        filled = np.where(np.isnan(self.scores), inf, self.scores)
+        ranks = [np.unique(row, return_inverse=True)[1] / max(1, len(row)) for row in filled]
+        suspicion: FloatArray = np.mean(ranks, axis=0)
+        return suspicion
+
+
+def read_pool(settings: Labelling) -> Pool:
+    """Read the files of `label.scores` and, if there is one, of `label.texts`."""
+    if not settings.scores:
+        raise ConfigError("label.scores=[]: no file given; expected JSON lines with sample_id and score")
+    monitors = [file.stem for file in settings.scores]
+    if len(set(monitors)) < len(monitors):
+        raise ConfigError(f"label.scores: {', '.join(monitors)} are monitors' names; expected different ones")
+    read = [_Scores(file) for file in settings.scores]
+    ids = list(read[0].scores)
+    for file, other in zip(settings.scores[1:], read[1:], strict=True):
+        if differing := set(ids) ^ set(other.scores):
+            raise UserError(
+                f"{file}: {len(differing)} samples are in this file or in {settings.scores[0]} alone, "
+                f"such as {min(differing)!r}; expected the same samples"
+            )
+    thresholds = list(settings.thresholds)
+    if not thresholds:
+        for file, of in zip(settings.scores, read, strict=True):
+            if len(of.thresholds) != 1:
+                raise UserError(
+                    f"{file}: {len(of.thresholds)} thresholds in it; expected label.thresholds, one a file"
+                )
+            thresholds += of.thresholds
+    texts = read[0].texts if settings.texts is None else _Scores(settings.texts, only_texts=True).texts
+    return Pool(
+        ids=ids,
+        groups=group_index([read[0].groups.get(name, name) for name in ids]),
+        monitors=monitors,
+        thresholds=thresholds,
+        scores=np.array([[of.scores[name] for name in ids] for of in read], dtype=np.float64),
+        texts=texts,
+    )
+
+
+class _Scores:
+    """What a file says of each sample, in its order."""
+
+    def __init__(self, file: Path, *, only_texts: bool = False) -> None:
+        self.scores: dict[str, float | None] = {}
+        self.groups: dict[str, str] = {}
+        self.texts: dict[str, tuple[str, str]] = {}
+        self.thresholds: set[float] = set()
+        for row in rows(file, "label.texts" if only_texts else "label.scores"):
+            where, line = f"{file}, {row.place}", row.fields
+            name = line.get("sample_id")
+            if not isinstance(name, str) or not name:
+                raise UserError(f"{where}: sample_id={name!r}; expected a string")
+            if line.get("request") is not None and line.get("response") is not None:
+                self.texts[name] = _text(line["request"], where), _text(line["response"], where)
+            if only_texts:
+                continue
+            score = _number(line, "score", where)
+            before = self.scores.get(name, -inf)
+            self.scores[name] = None if score is None or before is None else max(before, score)
+            if (group := line.get("group")) is not None:
+                self.groups[name] = str(group)
+            if (threshold := _number(line, "threshold", where)) is not None:
+                self.thresholds.add(threshold)
+
+
+def _number(line: dict[str, Any], name: str, where: str) -> float | None:
+    value = line.get(name)
+    if isinstance(value, str):  # as a CSV has it
+        with suppress(ValueError):
+            value = float(value) if value.strip() else None
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise UserError(f"{where}: {name}={value!r}; expected a number from 0 to 1, or null")
+    return float(value)
+
+
+def _text(value: Any, where: str) -> str:
+    """A request or response as it is read by people: a string as it is, messages as a transcript."""
+    if isinstance(value, str):
+        return value
+    try:
+        messages: Sequence[Message] = _MESSAGES.validate_python(value)
+    except ValidationError as error:
+        raise UserError(f"{where}: neither a text nor messages; expected one of them") from error
+    return transcript(tuple(messages))

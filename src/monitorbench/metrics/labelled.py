@@ -1,0 +1,269 @@
+"""Rates from partly labelled samples: each has a score, few have a label, and each label has its probability.
+
+A monitor's answers cut the samples into domains (flagged, passed; of two monitors the four combinations),
+whose sizes are known. Unknown is the share of misbehavior in each, estimated from its labels with the inverse
+of their probabilities as weights. Every rate is a ratio of two sums over domain and label, and so is every
+difference between two monitors. Promises: an unlabelled sample is never benign; a domain without a label has
+the interval [0, 1]; intervals are for the rates of the traffic, not of these samples alone, with whole groups
+as the evidence. `benchmarks/coverage/labels.py` and `errors.py` simulate their coverage.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import fdtri
+from scipy.stats import norm
+
+from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
+from monitorbench.metrics.columns import BoolArray
+from monitorbench.metrics.rates import Interval
+
+Estimator = Literal["ipw", "ppi"]
+"""`ipw`: labels weighted by the inverse of their probabilities. `ppi`: prediction-powered, corrected by what
+the scores say of the unlabelled, as far as they predicted the labels (tuned λ)."""
+_PRIOR = 8.0
+"""Labels' worth of weight for a prediction of no use, against what labels of the rarer kind say of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartlyLabelled:
+    """Samples of one pool, all [samples]."""
+
+    labels: FloatArray
+    """1 misbehavior, 0 benign, NaN unlabelled."""
+    weights: FloatArray
+    """Inverse probabilities of the labels; what unlabelled samples have is not read."""
+    predictions: FloatArray
+    """Numbers that grow with the suspicion of misbehavior, such as the mean score of the monitors."""
+    groups: IntArray
+
+    @property
+    def n_labels(self) -> int:
+        """Labelled samples."""
+        return int(np.count_nonzero(~np.isnan(self.labels)))
+
+
+class Share(NamedTuple):
+    """The share of misbehavior in a domain; the value is None where it has no label."""
+
+    value: float | None
+    low: float
+    high: float
+
+
+class LabelErrors(NamedTuple):
+    """How often a label is wrong, whatever the monitor's answer."""
+
+    of_misbehavior: float
+    """Share of misbehavior that is labelled benign."""
+    of_benign: float
+    """Share of benign samples that are labelled misbehavior."""
+
+    def corrected(self, share: Share) -> Share:
+        """The share of misbehavior, from that of the label (Rogan & Gladen 1978, Am J Epidemiology 107:71).
+
+        Raises ValueError where both errors add up to 1 or more: such labels say nothing.
+        """
+        kept = 1 - self.of_misbehavior - self.of_benign
+        if kept <= 0:
+            raise ValueError(
+                f"label errors {self.of_misbehavior:g} and {self.of_benign:g}: expected a sum below 1"
+            )
+        low, high = (min(max((end - self.of_benign) / kept, 0.0), 1.0) for end in share[1:])
+        value = share.value
+        return Share(value and min(max((value - self.of_benign) / kept, 0.0), 1.0), low, high)
+
+
+def weighted_share(
+    labels: FloatArray, weights: FloatArray, groups: IntArray, confidence: float = 0.95
+) -> Share:
+    """The share of misbehavior among labelled samples; groups, from 0, are the evidence.
+
+    With equal weights and a sample a group the interval is Clopper and Pearson's (1934, Biometrika 26:404);
+    of rare misbehavior it is Fay and Feuer's for a weighted sum of Poisson counts (1997, Statistics in
+    Medicine 16:791). Weighted totals of either label are taken for gamma variates with their mean and
+    variance; the side that an end speaks against gets a further group, so that what was not found among few
+    labels is not taken for absent. Its weight is the mean of those found and of the largest there is.
+    """
+    if not len(labels):
+        return Share(None, 0.0, 1.0)
+    bad, good = (_by_group(weights * of, groups) for of in (labels, 1 - labels))
+    largest = float((bad + good).max())
+    tail = (1 + confidence) / 2
+    value = float(bad.sum() / (bad.sum() + good.sum()))
+    return Share(value, 1 - _upper_end(good, bad, largest, tail), _upper_end(bad, good, largest, tail))
+
+
+def _by_group(values: FloatArray, groups: IntArray) -> FloatArray:
+    return np.bincount(groups, values).astype(np.float64)
+
+
+def _upper_end(of: FloatArray, other: FloatArray, largest: float, tail: float) -> float:
+    """The upper end of the share that `of` [groups] has of both totals."""
+    further = (float(of @ of) + largest**2) / (float(of.sum()) + largest)
+    mean, variance = float(of.sum()) + further, float(of @ of) + further**2
+    other_mean, other_variance = float(other.sum()), float(other @ other)
+    if not other_mean:
+        return 1.0
+    shapes = mean**2 / variance, other_mean**2 / other_variance
+    odds = mean / other_mean * float(fdtri(2 * shapes[0], 2 * shapes[1], tail))
+    return odds / (1 + odds)
+
+
+def domain_share(of: PartlyLabelled, inside: BoolArray, estimator: Estimator, confidence: float) -> Share:
+    """The share of misbehavior among the samples of a domain [samples], from its labels and predictions.
+
+    `ppi` is the regression estimator p + λ(f̄ − f̄ₗ) with f̄ the mean prediction of the domain and f̄ₗ that of
+    its labels; λ has the least variance over groups (PPI++, arXiv:2311.01453), drawn towards 0 where few of
+    the rarer label were found. The ends of `ipw` move by the ratio of both standard errors, drawn towards 1.
+    """
+    rows = np.flatnonzero(inside & ~np.isnan(of.labels))
+    labels, weights, groups = of.labels[rows], of.weights[rows], group_index(of.groups[rows])
+    share = weighted_share(labels, weights, groups, confidence)
+    if estimator == "ipw" or share.value is None or share.value in (0.0, 1.0):
+        return share
+    predicted, everywhere = of.predictions[rows], of.predictions[inside]
+    total = float(weights.sum())
+    mean = float(weights @ predicted) / total
+    label_sums, predicted_sums = (
+        _by_group(weights * centred, groups) for centred in (labels - share.value, predicted - mean)
+    )
+    spread = float(predicted_sums @ predicted_sums)
+    if not spread:
+        return share
+    rarer = [_by_group(weights * side, groups) for side in (labels, 1 - labels)]
+    n_effective = min(float(side.sum()) ** 2 / float(side @ side) for side in rarer)
+    power = float(label_sums @ predicted_sums) / spread * n_effective / (n_effective + _PRIOR)
+    left = label_sums - power * predicted_sums
+    residual = float(left @ left) / total**2 + power**2 * float(everywhere.var()) / len(everywhere)
+    ratio = residual / (float(label_sums @ label_sums) / total**2)
+    scale = sqrt(min(1.0, (n_effective * ratio + _PRIOR) / (n_effective + _PRIOR)))
+    value = min(max(share.value + power * (float(everywhere.mean()) - mean), 0.0), 1.0)
+    low = max(0.0, value - scale * (share.value - share.low))
+    return Share(value, low, min(1.0, value + scale * (share.high - share.value)))
+
+
+class RateEstimate(NamedTuple):
+    """A rate's value, None where it needs a domain without labels, and its interval."""
+
+    value: float | None
+    interval: Interval
+
+
+class RateOf(NamedTuple):
+    """A rate as a ratio of two weighted counts; both by what each monitor flagged, and the label."""
+
+    numerator: FloatArray
+    """[domains, (misbehavior, benign)]."""
+    denominator: FloatArray
+
+
+def rates_of(flagged: FloatArray, cost_miss: float, cost_alarm: float) -> Mapping[str, RateOf]:
+    """The rates of a monitor; `flagged` [domains] says whether it flags what is there, 1 or 0.
+
+    `expected_cost` is a sample's, at the pool's own share of misbehavior.
+    """
+    bad, good = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    alarm, every = flagged[:, None], np.ones((len(flagged), 2))
+    return {
+        "base_rate": RateOf(every * bad, every),
+        "miss_rate": RateOf((1 - alarm) * bad, every * bad),
+        "false_alarm_rate": RateOf(alarm * good, every * good),
+        "precision": RateOf(alarm * bad, alarm * every),
+        "expected_cost": RateOf((1 - alarm) * bad * cost_miss + alarm * good * cost_alarm, every),
+    }
+
+
+def differences_of(cost_miss: float, cost_alarm: float) -> Mapping[str, RateOf]:
+    """The second monitor's rates less the first's, over the four domains of both."""
+    first, second = (rates_of(np.array(of), cost_miss, cost_alarm) for of in ([0, 0, 1, 1.0], [0, 1, 0, 1.0]))
+    return {
+        name: RateOf(second[name].numerator - first[name].numerator, first[name].denominator)
+        for name in ("miss_rate", "false_alarm_rate", "expected_cost")
+    }
+
+
+def estimated(
+    of: PartlyLabelled,
+    flagged: FloatArray,
+    rates: Mapping[str, RateOf],
+    estimator: Estimator = "ipw",
+    *,
+    errors: Sequence[LabelErrors] = (LabelErrors(0.0, 0.0),),
+    confidence: float = 0.95,
+) -> dict[str, RateEstimate]:
+    """Each rate with its interval; `flagged` [monitors, samples] is 1, 0, or NaN where unscored.
+
+    `errors` are what the labels' errors may be: a value is of the first, an interval holds those of all.
+
+    Domains are numbered as bits, the first monitor's highest; samples that a monitor did not score are left
+    out. A value is None where a domain that it needs has no label; the interval then holds what may be.
+    """
+    answered = ~np.isnan(flagged).any(axis=0)
+    n_domains = 2 ** len(flagged)
+    domain = np.where(answered, np.nan_to_num(flagged).T @ (2.0 ** np.arange(len(flagged))[::-1]), -1)
+    groups = group_index(of.groups)
+    n_groups = int(groups.max(initial=-1)) + 1
+    counts: FloatArray = np.stack(
+        [np.bincount(groups, domain == number, n_groups) for number in range(n_domains)]
+    )
+    shares = [domain_share(of, domain == number, estimator, confidence) for number in range(n_domains)]
+    estimates = {}
+    for name, rate in rates.items():
+        each = [
+            _ratio(rate, [error.corrected(share) for share in shares], counts, confidence) for error in errors
+        ]
+        ends = [estimate.interval for estimate in each]
+        interval = Interval(min(end.low for end in ends), max(end.high for end in ends))
+        estimates[name] = RateEstimate(each[0].value, interval)
+    return estimates
+
+
+def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: float) -> RateEstimate:
+    """A ratio and its interval: where the sum numerator − θ·denominator may be 0 (Donner & Zou 2012).
+
+    The distance of a sum's end is the root of the squared distances of its independent parts (MOVER,
+    Statistical Methods in Medical Research 21:347): each domain's share, and how many samples there are of
+    each domain, which varies with the groups that are drawn.
+    """
+    sizes, z = counts.sum(axis=1), float(norm.ppf((1 + confidence) / 2))
+    middle = np.array([share.value if share.value is not None else 0.5 for share in shares])
+    below = np.array([share.low for share in shares]) - middle
+    above = np.array([share.high for share in shares]) - middle
+    both = np.stack([middle, 1 - middle], axis=1)
+    over = float((sizes[:, None] * rate.denominator * both).sum())
+    ends = _range(rate, sizes)
+    if not over:
+        return RateEstimate(None, ends)
+
+    def beyond(theta: float, sign: int) -> float:
+        """How far the sum's end on one side lies on that side of 0."""
+        weights = rate.numerator - theta * rate.denominator
+        of_share = sizes * (weights[:, 0] - weights[:, 1])
+        reach = np.maximum(sign * of_share * below, sign * of_share * above)
+        mean = (weights * both).sum(axis=1)
+        drawn = mean @ counts
+        distance = sqrt(float(reach @ reach) + z**2 * float(drawn @ drawn))
+        return sign * float(sizes @ mean) + distance
+
+    value = float((sizes[:, None] * rate.numerator * both).sum()) / over
+    low, high = (
+        end if beyond(end, sign) >= 0 else float(brentq(beyond, value, end, args=(sign,)))
+        for sign, end in zip((-1, 1), ends, strict=True)
+    )
+    needed = sizes * (np.abs(rate.numerator) + np.abs(rate.denominator)).sum(axis=1) > 0
+    is_known = all(share.value is not None for share, of in zip(shares, needed, strict=True) if of)
+    return RateEstimate(value if is_known else None, Interval(min(low, value), max(high, value)))
+
+
+def _range(rate: RateOf, sizes: FloatArray) -> Interval:
+    """What the rate can be at all, whatever the labels."""
+    there = (sizes > 0)[:, None] & (rate.denominator > 0)
+    if not there.any():
+        return Interval(0.0, 1.0)
+    ratios = rate.numerator[there] / rate.denominator[there]
+    return Interval(float(ratios.min()), float(ratios.max()))

@@ -1,1 +1,0 @@
-"""Two judgements of the same samples: what fell, and what is shown not to have fallen."""

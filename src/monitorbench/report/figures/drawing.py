@@ -1,0 +1,134 @@
+"""A matplotlib figure as an SVG string that can stand in a page among others, in the style that all share.
+
+Promises: the same figure gives the same bytes; text is drawn as outlines, so that it looks the same
+without the font; no id of one SVG is in another; nothing in it is loaded from elsewhere; it takes the
+page's text colour, so that it can be read on light and on dark. A name is never read as TeX.
+"""
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from html import escape
+from math import dist
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from monitorbench.report.template import visible
+
+COLOURS = ("#7c8594", "#d97706", "#0284c7", "#059669", "#db2777", "#7c3aed", "#ca8a04", "#dc2626")
+"""Readable on white and on near-black; told apart with common colour blindness, in this order."""
+CHOICES = (*(COLOURS[i] for i in (3, 2, 1, 4, 5)), COLOURS[7])
+"""Colours of the monitors that were chosen from, the recommended one first."""
+MARKERS = ("o", "D", "^", "v", "P", "X")
+LINES = ("-", "--", ":", "-.")
+_NEAR = 0.02
+"""Share of an axis within which two markers cover each other."""
+
+
+def colour(i: int) -> str:
+    """The colour of the i-th monitor; they come round again."""
+    return COLOURS[i % len(COLOURS)]
+
+
+def numbers(names: Sequence[str]) -> dict[str, str]:
+    """A number for each name where there are more of them than colours, else nothing."""
+    return {name: str(i + 1) if len(names) > len(COLOURS) else "" for i, name in enumerate(names)}
+
+
+def ink_on(red: float, green: float, blue: float) -> str:
+    """Near-black or white, whichever can be read on a colour with parts in [0, 1]."""
+    # Relative luminance (WCAG 2.2), with sRGB taken as a power of 2.2.
+    bright = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > 0.22
+    return "#111111" if bright else "#ffffff"
+
+
+def shortened(name: str, most: int) -> str:
+    """A name of at most `most` characters, its middle left out."""
+    name, half = visible(name), most // 2
+    return name if len(name) <= most else f"{name[: half - 1]}…{name[len(name) - half :]}"
+
+
+class Dots:
+    """Markers of a figure, none of which is hidden: one that would lie on an earlier one is a ring around it.
+
+    `width` and `height` are the ends of both axes, which start near 0.
+    """
+
+    def __init__(self, width: float = 1.0, height: float = 1.0) -> None:
+        self._width, self._height = width, height
+        self._placed: list[tuple[float, float]] = []
+
+    def marker(self, x: float, y: float, shade: str) -> dict[str, Any]:
+        """Place a marker, and return how matplotlib draws it."""
+        point = (x / self._width, y / self._height)
+        n_below = sum(dist(point, placed) < _NEAR for placed in self._placed)
+        self._placed.append(point)
+        return {"color": shade, "mfc": "none" if n_below else shade, "ms": 7 + 5 * n_below, "mew": 1.4}
+
+
+INK = "#010203"
+"""The colour of text and lines: becomes the page's own text colour."""
+
+_SAID = "\n"
+"""Separator of a link's address, where it can't stand, and its name, until both are written."""
+_LINK = re.compile('<a xlink:href="([^"\n]*?)(?:\n|&#10;)([^"]*?)" target="_blank"')
+
+MARK_ID = "mark"
+"""Prefix of the id of an artist that the figure is about and that has to be in view on any screen."""
+
+_SETTINGS = {
+    "svg.fonttype": "path",
+    "svg.hashsalt": "monitorbench",
+    "text.parse_math": False,
+    "text.usetex": False,
+    "axes.unicode_minus": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "legend.frameon": False,
+}
+
+
+def linked(patch: Patch, address: str, said: str) -> Patch:
+    """The patch as an unseen link over what it covers; `said` is read aloud. Only for `draw`."""
+    patch.set(url=f"{address}{_SAID}{said}", facecolor="#ffffff", linewidth=0, alpha=0)
+    return patch
+
+
+def draw(identity: str, label: str, paint: Callable[[], Figure]) -> str:
+    """Paint a figure and write it as SVG; `identity` prefixes its ids, `label` is read aloud."""
+    # From the defaults, so that no matplotlibrc of the machine's changes the bytes.
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **_SETTINGS}):
+        text = io.StringIO()
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        paint().savefig(text, format="svg", metadata=nothing)
+    return _embedded(text.getvalue(), re.sub(r"[^A-Za-z0-9-]", "-", identity), label)
+
+
+def _embedded(svg: str, prefix: str, label: str) -> str:
+    svg = svg[svg.index("<svg") :]
+    # Comments hold the text that the outlines draw; the style sheet would reach into the whole page.
+    for unwanted in (
+        r"<!--.*?-->\s*",
+        r"<metadata>.*?</metadata>\s*",
+        r"<defs>\s*<style.*?</style>\s*</defs>\s*",
+    ):
+        svg = re.sub(unwanted, "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
+    svg = svg.replace(INK, "currentColor")
+    label = escape(visible(label))
+    svg, n_links = _LINK.subn(r'<a href="\1" aria-label="\2"', svg)
+    # What is an image to a screen reader has no links in it.
+    role = "group" if n_links else "img"
+    attributes = f'role="{role}" aria-label="{label}" style="stroke-linejoin: round; stroke-linecap: butt"'
+    return svg.replace("<svg ", f"<svg {attributes} ", 1)
