@@ -16,7 +16,7 @@ from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.low_far import miss_rate_at_far
-from monitorbench.prompts.label_logprobs import label_score
+from monitorbench.prompts.label_tokens import label_score
 
 WORDS = LabelWords(misbehavior="yes", benign="no")
 ALTERNATIVES, SAMPLES = 20, 400
