@@ -1,7 +1,7 @@
 """Scores of an endpoint that reports its likeliest tokens alone: what a label outside of them costs.
 
 The truth is the score from both labels' own probabilities. A label outside the alternatives had no mass
-before; now the least probability that is reported stands for it (`prompts.label_logprobs`).
+before; now the least probability that is reported stands for it (`prompts.label_tokens`).
 """
 
 import math
