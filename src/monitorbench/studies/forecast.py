@@ -21,7 +21,7 @@ from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.serving.served import described
-from monitorbench.prompts.published import published_prompt
+from monitorbench.prompts.wording import published_prompt
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, is_finished
 from monitorbench.runs.run_folders import fit_run, training_run
