@@ -3,7 +3,8 @@
 One process: the judge as it is opened for serving, asked directly (in the thread that the server asks it in)
 and through `POST /guardrail` on the loopback, in turning order, so that a noisy machine disturbs both alike;
 each request is a connection of its own. What is added is what a client waited less what the judge itself took
-for that request; the difference of the medians stands beside it. The samples are the shortest of the test
+for that request; the difference of the medians stands beside it, and so does the processor time, client
+included, which a busy machine changes least. The samples are the shortest of the test
 split: what is added is the same for long ones, and a slow core takes half a second for each of these.
 
 Then `--at-once` clients ask at the same moment; then `--clients` ask for `--seconds` without a pause, among
@@ -49,7 +50,7 @@ def main(
     _forget_peak()
     loaded = _most_mebibytes()
     with _guarded(judge, spec.monitor.name, float(np.median(scores)), work) as (port, runner):
-        beside = _ask_in_both_ways(runner, port, samples, judge.took)
+        beside = _ask_in_both_ways(runner, port, samples, judge)
         together = c.ask_at_once(port, samples, at_once)
         under_load = c.load(port, samples, clients, seconds)
     rows = {name: c.percentiles(times) for name, times in beside.items()}
@@ -59,6 +60,7 @@ def main(
     ratios = {
         "added, p50 in ms": Ratio(rows["added"]["p50 ms"], most=MOST_ADDED_MS),
         "added, p95 in ms": Ratio(rows["added"]["p95 ms"]),
+        "added processor time, client included, p50 in ms": Ratio(rows["added CPU"]["p50 ms"]),
         "between the p50s, in ms": Ratio(between),
         "answers a second, under load": Ratio(len(c.answered(under_load)) / seconds),
         "memory with the model loaded, in MiB": Ratio(loaded),
@@ -92,6 +94,8 @@ class TimedJudge(Judge):
         super().__init__(judge.prompt)
         self._judge = judge
         self.took: list[float] = []
+        self.cpu: list[float] = []
+        """Processor seconds of the process meanwhile."""
 
     def question(self, sample: Sample) -> Question:
         """See `Judge.question`."""
@@ -103,9 +107,10 @@ class TimedJudge(Judge):
 
     def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
         """See `Judge.verdicts`."""
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.process_time()
         found = self._judge.verdicts(samples)
         self.took.append(time.perf_counter() - began)
+        self.cpu.append(time.process_time() - cpu)
         return found
 
 
@@ -138,18 +143,21 @@ def _guarded(judge: Judge, name: str, threshold: float, work: Path) -> Iterator[
 
 
 def _ask_in_both_ways(
-    runner: Runner, port: int, samples: list[Sample], took: list[float]
+    runner: Runner, port: int, samples: list[Sample], judge: TimedJudge
 ) -> dict[str, list[float]]:
     """Seconds of the bare judge, through the guardrail, and added by it, request by request."""
-    seconds: dict[str, list[float]] = {"bare judge": [], "guardrail": [], "added": []}
+    seconds: dict[str, list[float]] = {"bare judge": [], "guardrail": [], "added": [], "added CPU": []}
     for number, sample in enumerate([*samples[:WARM_UP], *samples], start=-min(WARM_UP, len(samples))):
         for way in in_turns(("guardrail", "bare judge"), number):
+            cpu = time.process_time()
             if way == "bare judge":
                 runner.result(runner.begin(sample, time.monotonic() + c.TIMEOUT))
-                waited = took[-1]
+                waited = judge.took[-1]
             else:
                 waited = c.ask(port, body_of(sample)).seconds
             if number >= 0:
                 seconds[way].append(waited)
-                seconds["added"] += [waited - took[-1]] if way == "guardrail" else []
+                if way == "guardrail":
+                    seconds["added"].append(waited - judge.took[-1])
+                    seconds["added CPU"].append(time.process_time() - cpu - judge.cpu[-1])
     return seconds

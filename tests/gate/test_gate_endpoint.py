@@ -21,7 +21,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.corpus.build import ensure
 from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.gate.answer import EXIT_CODES
-from monitorbench.gate.looks import LOOKS
+from monitorbench.gate.frozen import LOOKS
 from monitorbench.gate.stage import exit_code, gate
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.scoring.calibrate import calibrate_run

@@ -37,6 +37,11 @@ class Request(NamedTuple):
     response: tuple[int, int] = (0, 0)
     """Half-open, in `token_ids`: where the judged response is, for a model that answers with its states."""
 
+    @property
+    def characters(self) -> int:
+        """Characters of the messages."""
+        return sum(len(message.content) for message in self.messages)
+
 
 class Tap(NamedTuple):
     """States of one layer that are read beside a pass's answer, as a probe reads them."""

@@ -1,11 +1,15 @@
-"""`gate.json` and the anchors beside it: the frozen state of a monitor.
+"""A gate's folder: `gate.json` and its anchors, the frozen state of a monitor, and the looks at it so far.
 
-A folder with both is all that a check needs, without the dataset and the run that they are from. Promises: a
-`gate.json` that was edited, in its thresholds, margins and scores too, or that stands beside other anchors is
-refused in one line. That is a checksum's work and no signature's: who rewrites both is not found.
+The first two are all that a check needs, without the dataset and the run that they are from. A gate that is
+asked daily keeps its level over all its looks only if it knows them: each check and each drift alarm adds a
+line to `looks.jsonl`; without it every look counts as the first. Promises: a `gate.json` that was edited, in
+its thresholds, margins and scores too, that stands beside other anchors, or beside another gate's looks is
+refused in one line. That is a checksum's work and no signature's: who rewrites all is not found.
 """
 
 import json
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +23,7 @@ from monitorbench.records import Label, Sample
 from monitorbench.runs.files import CHECKSUM, file_sha256, manifest_checksum, read_json
 from monitorbench.scoring.operating_point import OperatingPoint
 
-FILE, ANCHORS = "gate.json", "anchors.jsonl"
+FILE, ANCHORS, LOOKS = "gate.json", "anchors.jsonl", "looks.jsonl"
 
 
 class _Part(BaseModel):
@@ -187,3 +191,56 @@ def read_frozen_gate(file: Path) -> Frozen:
     if {sample.id for sample in samples} != gate.anchors.scores.keys():
         raise UserError(f"{file}: anchors.scores is of other samples than {ANCHORS}; freeze anew")
     return Frozen(gate, samples)
+
+
+class RecordedLook(_Part):
+    """One line of `looks.jsonl`."""
+
+    gate: str
+    """Hash of the `gate.json` that was asked."""
+    kind: Literal["anchors", "traffic"]
+    time: str
+    scores: tuple[float | None, ...] = ()
+    """Of anchors: their scores in the order of `anchors.jsonl`, null where unscored."""
+    has_moved: bool = False
+    """Of anchors: whether their scores are shown to differ from earlier ones, to either side."""
+
+
+def read_looks(gate: Path, kind: Literal["anchors", "traffic"]) -> list[RecordedLook]:
+    """The looks of one kind at a gate, the first one first; `UserError` where the file is not as written."""
+    file = gate.parent / LOOKS
+    if not file.is_file():
+        return []
+    looks, sha256 = [], file_sha256(gate)
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            look = RecordedLook.model_validate_json(line)
+        except ValidationError as error:
+            raise UserError(f"{file}, line {number}: no look at a gate; restore the file") from error
+        if look.gate != sha256:
+            raise UserError(f"{file}, line {number}: of another gate.json; remove the file to begin anew")
+        looks.append(look)
+    return [look for look in looks if look.kind == kind]
+
+
+def add_look(
+    gate: Path,
+    kind: Literal["anchors", "traffic"],
+    scores: FloatArray | None = None,
+    *,
+    has_moved: bool = False,
+) -> None:
+    """Append a look to the file beside the gate."""
+    told = () if scores is None else tuple(None if np.isnan(score) else score for score in scores.tolist())
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    look = RecordedLook(gate=file_sha256(gate), kind=kind, time=now, scores=told, has_moved=has_moved)
+    file = gate.parent / LOOKS
+    try:
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(look.model_dump(mode="json", exclude_defaults=True)) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise UserError(
+            f"{file}: can't be written ({error.strerror}); a gate counts its looks there"
+        ) from error

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.ending import printable
 from monitorbench.config.study import Study
 from monitorbench.gate.answer import EXIT_CODES, GateAnswer, TestedChange, compare
 from monitorbench.gate.freeze import freeze
-from monitorbench.gate.frozen import Frozen, FrozenGate, read_frozen_gate, read_gate
+from monitorbench.gate.frozen import Frozen, FrozenGate, add_look, read_frozen_gate, read_gate, read_looks
 from monitorbench.gate.judged import JudgedAnchors, changed, from_run, gate_judge, judge_anew
-from monitorbench.gate.looks import add_look, read_looks
 from monitorbench.gate.traffic import DRIFT_EXIT_CODES, LastAnchors, compare_traffic, read_traffic
 from monitorbench.judging.serving.served import reach
 from monitorbench.records import reasons_in_words
@@ -176,5 +176,5 @@ def _drift(study: Study, file: Path, traffic: Path) -> Path:
 def _said(run: Path) -> Path:
     """Print the answer."""
     answer = json.loads((run / ANSWER).read_text(encoding="utf-8"))
-    print(f"{answer['answer']}: {answer['why']}", flush=True)
+    print(printable(f"{answer['answer']}: {answer['why']}"), flush=True)
     return run

@@ -118,7 +118,7 @@ def _answered(
     run: Path, annotation: Annotation, pool: Pool, questions: list[AskedSample]
 ) -> list[AskedSample]:
     """Put what the readers returned beside the questions of the latest round."""
-    asked = {one.item: _shown(pool, one) for one in questions if one.label is None}
+    asked = {question.item: _shown(pool, question) for question in questions if question.label is None}
     answers = checked(annotation.returned, asked, annotation.annotators, f"was never asked for in {run.name}")
     choices = {item: [answers[reader][item].choice for reader in annotation.annotators] for item in asked}
     decided: Mapping[str, AnnotatorAnswer] = {}
@@ -130,7 +130,8 @@ def _answered(
         item: settle(choices[item], decided[item].choice if item in decided else None).label for item in asked
     }
     return [
-        one if one.label is not None else one._replace(label=str(ends[one.item] or OPEN)) for one in questions
+        question._replace(label=str(ends[question.item] or OPEN)) if question.label is None else question
+        for question in questions
     ]
 
 
@@ -151,22 +152,23 @@ def _record(
         if questions:
             table, says, n_next = _answer(study.stakes, settings, pool, questions)
             write_atomically(run.path / ESTIMATES, _as_csv(table))
-            left = [_shown(pool, one) for one in questions if one.label == OPEN]
+            left = [_shown(pool, question) for question in questions if question.label == OPEN]
             if left:
                 write_atomically(run.path / "adjudication.csv", csv_batch(left, ADJUDICATOR))
         if n_next:
             drawn = _next_round(settings, annotation.seed, pool, questions, n_next)
-            groups = {one.item: str(pool.groups[pool.rows[one.sample_id]]) for one in drawn}
-            write_batches(run.path, annotation, {one.item: _shown(pool, one) for one in drawn}, groups)
+            groups = {question.item: str(pool.groups[pool.rows[question.sample_id]]) for question in drawn}
+            texts = {question.item: _shown(pool, question) for question in drawn}
+            write_batches(run.path, annotation, texts, groups)
             questions = [*questions, *drawn]
             says += f": label these {len(drawn)} next, in {run.path / 'batches'}"
-        lines = [json.dumps(one._asdict(), ensure_ascii=False) + "\n" for one in questions]
+        lines = [json.dumps(question._asdict(), ensure_ascii=False) + "\n" for question in questions]
         write_atomically(run.path / ASKED, "".join(lines))
         given = [*settings.scores, *([settings.texts] if settings.texts else [])]
         kept = settings.model_dump(mode="json", include={"scores", "texts"})
         files = {str(file): file_sha256(file) for file in given}
         write_json(run.path / POOL, {"files": files, **kept, "thresholds": pool.thresholds})
-        n_labels = sum(one.label in tuple(Label) for one in questions)
+        n_labels = sum(question.label in tuple(Label) for question in questions)
         results |= {"monitors": pool.monitors, "n_labels": n_labels, "n_asked": n_next, "answer": says}
     print(says, flush=True)
     return run.path
@@ -179,9 +181,9 @@ def _next_round(
     of = _labelled(pool, questions, of_open=np.nan)
     free, number = (
         np.ones(len(pool.ids), dtype=np.bool_),
-        max((one.round for one in questions), default=0) + 1,
+        max((question.round for question in questions), default=0) + 1,
     )
-    free[[pool.rows[one.sample_id] for one in questions]] = False
+    free[[pool.rows[question.sample_id] for question in questions]] = False
     risks = risk(of.predictions, of.labels, of.weights)
     chances = probabilities(n, of.predictions, risks, pool.flagged, free, settings.design)
     drawn = draw(chances, of.predictions, np.random.default_rng([seed, number]))
@@ -196,13 +198,13 @@ def _item(sample_id: str, seed: int) -> str:
     return "item-" + hashlib.sha256(f"label/{seed}/{sample_id}".encode()).hexdigest()[:12]
 
 
-def _shown(pool: Pool, one: AskedSample) -> AnnotationItem:
-    if one.sample_id not in pool.texts:
+def _shown(pool: Pool, question: AskedSample) -> AnnotationItem:
+    if question.sample_id not in pool.texts:
         raise UserError(
-            f"{one.sample_id}: no request and response for people to read; expected label.texts, or a log "
-            "with texts (serve.log_text=true)"
+            f"{question.sample_id}: no request and response for people to read; expected label.texts, or "
+            "a log with texts (serve.log_text=true)"
         )
-    return AnnotationItem(one.item, *pool.texts[one.sample_id])
+    return AnnotationItem(question.item, *pool.texts[question.sample_id])
 
 
 def _labelled(pool: Pool, questions: list[AskedSample], *, of_open: float) -> PartlyLabelled:
@@ -210,11 +212,11 @@ def _labelled(pool: Pool, questions: list[AskedSample], *, of_open: float) -> Pa
     value = {Label.MISBEHAVIOR.value: 1.0, Label.BENIGN.value: 0.0, OPEN: of_open}
     labels = np.full(len(pool.ids), np.nan)
     rounds: list[LabelRound] = []
-    for number in sorted({one.round for one in questions}):
-        of_round = [one for one in questions if one.round == number]
-        rows = np.array([pool.rows[one.sample_id] for one in of_round], dtype=np.int64)
-        labels[rows] = [value[one.label or OPEN] for one in of_round]
-        rounds.append(LabelRound(rows, np.array([one.probability for one in of_round])))
+    for number in sorted({question.round for question in questions}):
+        of_round = [question for question in questions if question.round == number]
+        rows = np.array([pool.rows[question.sample_id] for question in of_round], dtype=np.int64)
+        labels[rows] = [value[question.label or OPEN] for question in of_round]
+        rounds.append(LabelRound(rows, np.array([question.probability for question in of_round])))
     return PartlyLabelled(labels, weights_of(rounds, len(pool.ids)), pool.suspicion, pool.groups)
 
 

@@ -153,7 +153,7 @@ class BatchEndpoint:
         return most is not None and self.spent + self._state.reserved + more > most
 
     def _most_cost(self, request: Request, decoding: Decoding) -> float:
-        tokens = estimated_tokens(sum(len(message.content) for message in request.messages))
+        tokens = estimated_tokens(request.characters)
         return cost(self._prices, tokens, 0, decoding.max_new_tokens)
 
     def _collected(
@@ -223,16 +223,7 @@ class BatchEndpoint:
                 detail = redacted(outcome.detail, self._key)
                 lost.append((key, failed(outcome.failure, detail, seconds)))
                 continue
-            reply = read_reply(
-                outcome.body,
-                model=(self._config.model, self._config.served_model),
-                label_after=decoding.label_after,
-                label_field=decoding.label_field,
-                reasoning_end=decoding.reasoning_end,
-                prompt_characters=sum(len(message.content) for message in asked[key].messages),
-                seconds=seconds,
-                prices=self._prices,
-            )
+            reply = read_reply(outcome.body, self._config, decoding, asked[key], seconds)
             self.spent += reply.cost
             reply = redacted_reply(reply, self._key)
             if reply.failure is None:

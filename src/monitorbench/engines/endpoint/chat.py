@@ -208,13 +208,15 @@ class _Round:
 
     async def _asked(self, client: httpx2.AsyncClient, request: Request) -> Reply | None:
         """The reply after all waits and retries; None where the round ended before there was one."""
-        tokens = _prompt_tokens(request) + self._decoding.max_new_tokens
+        prompt_tokens = len(request.token_ids) or estimated_tokens(request.characters)
+        tokens = prompt_tokens + self._decoding.max_new_tokens
         config, began, retries = self._config, time.perf_counter(), 0
         while (reserved := await self._turn(tokens)) is not None:
             outcome = await self._attempt(client, request)
             seconds = time.perf_counter() - began
             if not isinstance(outcome, Problem):
-                reply = self._read(outcome, request, seconds)
+                read = read_completion if request.token_ids else read_reply
+                reply = read(outcome, config, self._decoding, request, seconds)
                 if reply.prompt_tokens:
                     self._endpoint.limit.correct(reserved, reply.prompt_tokens + reply.completion_tokens)
                 self._endpoint.pay(reply.cost)
@@ -254,25 +256,6 @@ class _Round:
         except Exception as error:
             return problem_of(error, config.timeout_seconds)
 
-    def _read(self, body: bytes, request: Request, seconds: float) -> Reply:
-        config, decoding = self._config, self._decoding
-        model = (config.model, config.served_model)
-        if request.token_ids:
-            n = len(request.token_ids)
-            return read_completion(
-                body, decoding, model=model, prompt_tokens=n, seconds=seconds, prices=config.prices
-            )
-        return read_reply(
-            body,
-            model=model,
-            label_after=decoding.label_after,
-            label_field=decoding.label_field,
-            reasoning_end=decoding.reasoning_end,
-            prompt_characters=_characters(request),
-            seconds=seconds,
-            prices=config.prices,
-        )
-
     async def _turn(self, tokens: int) -> Reserved | None:
         """Wait until one more attempt may be made, first come, first served; None where none is to be."""
         async with self._turns:
@@ -294,12 +277,3 @@ class _Round:
                 return await self._stopped.wait()
         except TimeoutError:
             return False
-
-
-def _characters(request: Request) -> int:
-    return sum(len(message.content) for message in request.messages)
-
-
-def _prompt_tokens(request: Request) -> int:
-    """Counted where they are sent, else estimated."""
-    return len(request.token_ids) or estimated_tokens(_characters(request))

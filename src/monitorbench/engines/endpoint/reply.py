@@ -13,10 +13,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, ValidationError, model_validator
 
 from monitorbench import strict_json
-from monitorbench.config.monitor import Prices
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.conversations.chats import messages_in
 from monitorbench.engines.endpoint.limits import cost, estimated_tokens
-from monitorbench.engines.protocol import Failure, Reply
+from monitorbench.engines.protocol import Decoding, Failure, Reply, Request
 
 _ROUNDING = 1e-3
 """Log-probabilities of 0 may come out as slightly more; anything beyond is no log-probability."""
@@ -103,20 +103,9 @@ _LOGPROBS = TypeAdapter(_Logprobs | None)
 
 
 def read_reply(
-    body: bytes,
-    *,
-    model: tuple[str, str | None],
-    label_after: str,
-    label_field: str = "",
-    reasoning_end: str = "",
-    prompt_characters: int,
-    seconds: float,
-    prices: Prices | None,
+    body: bytes, config: OpenAiEngine, decoding: Decoding, request: Request, seconds: float
 ) -> Reply:
-    """The reply in the body of a successful response; `label_after` and the like as in `Decoding`.
-
-    `model` is the one that was asked for, and how the endpoint is said to call it in its answers, if another.
-    """
+    """The reply in the body of a successful response to a request."""
     try:
         strict_json.loads(body, of_python=True)  # for keys that stand there twice; the rest is below
         answer = _Body.model_validate_json(body)
@@ -125,7 +114,7 @@ def read_reply(
         return failed("bad_response", f"{_what_is_wrong(error)}; it begins {start!r}", seconds)
     choice = answer.choices[0] if answer.choices else _Choice(message=_Message(), finish_reason="")
     text = choice.message.content or ""
-    reasoning, text, cut = _reasoning(choice.message, text, reasoning_end, label_after)
+    reasoning, text, cut = _reasoning(choice.message, text, decoding)
     finish = _SAME_END.get(choice.finish_reason or "", choice.finish_reason or "")
     failure, detail = _failure(answer.choices, choice, text, finish)
     if failure == "empty" and finish == "length" and reasoning:
@@ -134,19 +123,21 @@ def read_reply(
     logprobs_detail = ""
     served = answer.model or ""
     try:
-        prompt, cached, completion, usage_detail = _usage(answer.usage, prompt_characters, len(text))
+        prompt, cached, completion, usage_detail = _usage(answer.usage, request.characters, len(text))
         if answer.error:
             raise _BadResponse("an error stands beside the choices")
-        if not failure and not is_model(served, *model):
+        if not failure and not is_model(served, config):
             raise _BadResponse(
-                f"answered by model {served[:60]!r}; expected {model[0]!r}, or engine.served_model to name it"
+                f"answered by model {served[:60]!r}; expected {config.model!r}, or engine.served_model to "
+                "name it"
             )
         if not failure:
-            after = _before_field(text, label_field) if label_field else label_after
+            field = decoding.label_field
+            after = _before_field(text, field) if field else decoding.label_after
             top, logprobs_detail = _top_logprobs(choice.logprobs, text, after)
     except _BadResponse as error:
         # What it has to say of itself is not to be relied on, but is paid for.
-        prompt, cached, completion, usage_detail = _usage(None, prompt_characters, len(text))
+        prompt, cached, completion, usage_detail = _usage(None, request.characters, len(text))
         failure, detail = failure or "bad_response", "; ".join(filter(None, (detail, str(error))))
     return Reply(
         text=text,
@@ -155,7 +146,7 @@ def read_reply(
         prompt_tokens=prompt,
         completion_tokens=completion,
         seconds=seconds,
-        cost=cost(prices, prompt, cached, completion),
+        cost=cost(config.paid_prices, prompt, cached, completion),
         failure=failure,
         detail=one_line("; ".join(filter(None, (detail, logprobs_detail, usage_detail)))),
         reasoning=reasoning,
@@ -175,16 +166,16 @@ class _BadResponse(Exception):
     """Something in a body that no honest answer has; the text says what."""
 
 
-def is_model(served: str, requested: str, named: str | None = None) -> bool:
+def is_model(served: str, config: OpenAiEngine) -> bool:
     """Whether an answer that says it is by `served` is by the model that was asked for.
 
     It is where it doesn't say, where it says the same but for case and for what precedes a slash, with a date
     or a number of three or four digits behind it (`gpt-4o-mini-2024-07-18`, `gpt-4-0613`), also for
     `-latest`, and where it says what `engine.served_model` says.
     """
-    if not served or served == named:
+    if not served or served == config.served_model:
         return True
-    answered, wanted = (name.casefold().rpartition("/")[2] for name in (served, requested))
+    answered, wanted = (name.casefold().rpartition("/")[2] for name in (served, config.model))
     if answered == wanted:
         return True
     stem = wanted.removesuffix("-latest")
@@ -218,19 +209,20 @@ def _failure(choices: list[_Choice], choice: _Choice, text: str, finish: str) ->
     return None, ""
 
 
-def _reasoning(message: _Message, text: str, end: str, label_after: str) -> tuple[str, str, bool]:
-    """Reasoning, answer, and whether the one was cut off the other at `end`; else the endpoint parted them.
+def _reasoning(message: _Message, text: str, decoding: Decoding) -> tuple[str, str, bool]:
+    """Reasoning, answer, and whether the one was cut off the other; else the endpoint parted them.
 
-    Judged text may spell `end`, and a monitor may repeat it: in its thoughts, so that the last one counts,
-    or in the quotes of an answer, so that one counts which such an answer follows.
+    Judged text may spell `reasoning_end`, and a monitor may repeat it: in its thoughts, so that the last one
+    counts, or in the quotes of an answer, so that one counts which such an answer follows.
     """
     thoughts = next(
         (value for value in (message.reasoning_content, message.reasoning) if isinstance(value, str)), ""
     )
+    end = decoding.reasoning_end
     if thoughts or not end or end not in text:
         return thoughts, text, False
     ends = [match.end() for match in re.finditer(re.escape(end), text)]
-    begun = label_after.strip()[:1]
+    begun = decoding.label_after.strip()[:1]
     cut = next((cut for cut in reversed(ends) if begun and _begins_with(text[cut:], begun)), ends[-1])
     return text[: cut - len(end)], text[cut:], True
 

@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import BaseModel, StrictFloat, StrictInt, ValidationError
 
 from monitorbench import strict_json
-from monitorbench.config.monitor import Prices
+from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.engines.endpoint.limits import cost
 from monitorbench.engines.endpoint.reply import failed, is_model, one_line
-from monitorbench.engines.protocol import Decoding, Reply
+from monitorbench.engines.protocol import Decoding, Reply, Request
 
 _NAMED = "token_id:"
 """How the server spells a token that is asked for by its id."""
@@ -51,19 +51,14 @@ def completion_fields(model: str, decoding: Decoding) -> dict[str, Any]:
 
 
 def read_completion(
-    body: bytes,
-    decoding: Decoding,
-    *,
-    model: tuple[str, str | None],
-    prompt_tokens: int,
-    seconds: float,
-    prices: Prices | None,
+    body: bytes, config: OpenAiEngine, decoding: Decoding, request: Request, seconds: float
 ) -> Reply:
     """The reply in the body of a successful response, as a model of this process gives it.
 
-    `model` as for `reply.read_reply`. An answer without its token ids, or without the
-    log-probability of a scored one, is a bad response: nothing else says what the label's score is.
+    An answer without its token ids, or without the log-probability of a scored one, is a bad response:
+    nothing else says what the label's score is.
     """
+    prompt_tokens = len(request.token_ids)
     try:
         strict_json.loads(body, of_python=True)  # for keys that stand there twice
         answer = _Body.model_validate_json(body)
@@ -77,8 +72,8 @@ def read_completion(
     wrong = ""
     if finish not in ("stop", "length"):
         wrong = f"finish_reason {finish or 'none'}"
-    elif not is_model(answer.model, *model):
-        wrong = f"answered by model {answer.model[:60]!r}; expected {model[0]!r}"
+    elif not is_model(answer.model, config):
+        wrong = f"answered by model {answer.model[:60]!r}; expected {config.model!r}"
     elif logprobs is None:
         wrong = "a scored token has no log-probability"
     stop = next((i for i, token in enumerate(ids) if token in decoding.stop_token_ids), None)
@@ -90,7 +85,7 @@ def read_completion(
         prompt_tokens=prompt_tokens,
         completion_tokens=len(ids),
         seconds=seconds,
-        cost=cost(prices, prompt_tokens, 0, len(ids)),
+        cost=cost(config.paid_prices, prompt_tokens, 0, len(ids)),
         failure="bad_response" if wrong else None,
         detail=one_line(wrong),
         served_model=one_line(answer.model),
