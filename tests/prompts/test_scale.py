@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt
-from monitorbench.prompts.label_logprobs import sum_of_logs
+from monitorbench.prompts.label_tokens import ScaleTokens, graded_score, scale_tokens, sum_of_logs
 from monitorbench.prompts.parse import parse_text, said_number
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.scale import ScaleTokens, graded_score, scale_tokens
 from monitorbench.records import Label
 
 

@@ -123,7 +123,7 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
 
 
 def _judgement(verdict: Verdict) -> CriticJudgement:
-    from monitorbench.judging.unanswered import is_outage
+    from monitorbench.judging.logged import is_outage
 
     if is_outage(verdict.unscored, verdict.detail):
         raise Incomplete(

@@ -13,7 +13,7 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
-from monitorbench.prompts.chat_template import templated
+from monitorbench.prompts.render import templated
 from monitorbench.records import Sample, Split
 from monitorbench.sources.read import SourceFiles, filled
 from monitorbench.training.examples import Example
