@@ -22,7 +22,7 @@ from monitorbench.engines.vllm_engine import InProcessVllm, llm_settings, prefix
 from monitorbench.judging.display import judging
 from monitorbench.judging.local import TokenJudge
 from monitorbench.judging.logged import LoggedJudge
-from monitorbench.prompts.parse import score
+from monitorbench.prompts.label_tokens import score
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log, read_verdicts
 

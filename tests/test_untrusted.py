@@ -1,7 +1,10 @@
 """Files that are made to cost much: each reader of other people's files refuses them in one line."""
 
 import gzip
+import io
 import json
+import os
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +15,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from monitorbench import untrusted
+from monitorbench.annotation.reading import read_candidates
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
+from monitorbench.engines.stored.adapter import adapter_config
 from monitorbench.engines.stored.gguf import gguf_tokenizer
+from monitorbench.gate.traffic import read_traffic
 from monitorbench.interop.imports.readers.open import read_files
+from monitorbench.intervention import outcomes as pilot
+from monitorbench.intervention.recorded.marked_runs import read_step_scores
+from monitorbench.judging.recorded import read_recorded
+from monitorbench.records import Split
+from monitorbench.scoring.control import outcomes as control
+from monitorbench.sources.archive import regular_files
 from monitorbench.sources.fetch import local
+from monitorbench.sources.files import team_jsonl
 
 ROW = {"id": "a", "label": 1, "score": 0.5, "response": "x" * 1000}
 LINE = json.dumps(ROW).encode() + b"\n"
@@ -124,6 +137,104 @@ def test_a_gguf_file_is_read_to_its_end_and_no_further(tmp_path: Path):
     (tmp_path / "m.gguf").write_bytes(header + text + array + b"\0" * 16)
     with pytest.raises(UserError, match="breaks off"):
         gguf_tokenizer(tmp_path / "m.gguf", "monitor.gguf")
+
+
+SCORED = b'{"sample_id": "a", "label": "benign", "score": 0.5, "task": "t", "step": 1, "success": true}\n'
+READERS: dict[str, Callable[[Path], object]] = {
+    "import": lambda file: read_files([file], Import()),
+    "recorded verdicts": read_recorded,
+    "traffic of a gate": read_traffic,
+    "outcomes of control": control.read_outcomes,
+    "outcomes of a pilot": pilot.read_outcomes,
+    "step scores": read_step_scores,
+    "candidates of annotation": lambda file: read_candidates(file, Split.TEST),
+    "a team's samples": lambda file: [*team_jsonl.load(local("own", file, team_jsonl.SUFFIXES, "error"))],
+}
+FILES: dict[str, tuple[str, Write, str]] = {
+    "bomb.gz": ("b.jsonl.gz", packed(SCORED * 30_000), TOO_MUCH),
+    "depth": ("b.jsonl", packed(b'{"x":' + DEEP + b"}"), "nested too deeply"),
+    "digits": ("b.jsonl", packed(b'{"score": ' + b"9" * 5000 + b"}"), "4300 digits"),
+    "line": ("b.jsonl", packed(b'{"id":"' + b"x" * 9_000_000), "longer than"),
+    "surrogate": ("b.jsonl", packed(b'{"sample_id": "\\ud800"}\n'), "half a surrogate pair"),
+    "utf-16": ("b.jsonl", packed(SCORED.decode().encode("utf-16")), "UTF-16"),
+    "pipe": ("b.jsonl", lambda file: os.mkfifo(file), "no regular file|does not exist|no such file"),
+}
+
+
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("fault", FILES)
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_keeps_the_one_rule(reader: str, fault: str, tmp_path: Path):
+    """If it failed: what `import` refuses would be let in by another door."""
+    name, write, said = FILES[fault]
+    if reader == "outcomes of a pilot" and name.endswith(".gz"):
+        said = "ends in .jsonl or .csv"
+    write(tmp_path / name)
+    with pytest.raises(UserError, match=said) as raised:
+        READERS[reader](tmp_path / name)
+    assert name in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 600
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_no_reader_reads_for_ever(reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """If it failed: a file that is slow to read would hold a night's run."""
+    if reader == "a team's samples":
+        pytest.skip("has a limit on each line and on what is unpacked")
+    monkeypatch.setattr(untrusted, "MIN_SECONDS", 0.0)
+    monkeypatch.setattr(untrusted, "_BYTES_A_SECOND", float("inf"))
+    (tmp_path / "slow.jsonl").write_bytes(SCORED)
+    with pytest.raises(UserError, match=r"slow\.jsonl: takes more than 0 s to read"):
+        READERS[reader](tmp_path / "slow.jsonl")
+
+
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("kind", ["zip", "tar", "tar.gz"])
+def test_an_archive_unpacks_to_so_much_and_no_more(kind: str, tmp_path: Path):
+    """If it failed: a source's archive of kilobytes would fill the memory, member by member."""
+    file = tmp_path / f"a.{kind}"
+    content = bytes(600_000)
+    if kind == "zip":
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(3):
+                archive.writestr(f"{number}", content)
+    else:
+        with tarfile.open(file, "w:gz" if kind == "tar.gz" else "w") as archive:
+            for number in range(3):
+                info = tarfile.TarInfo(f"r/{number}")
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+    if kind == "tar":  # as large as what is in it
+        assert len([*regular_files(file)]) == 3
+        return
+    with pytest.raises(UserError, match=TOO_MUCH):
+        list(regular_files(file))
+
+
+def test_links_out_of_a_folder_are_not_followed(tmp_path: Path):
+    """If it failed: a folder that somebody sent could name any file of this machine."""
+    (tmp_path / "secret.jsonl").write_bytes(SCORED)
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    (folder / "a.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    for read in (lambda: read_files([folder], Import()), lambda: local("own", folder, (".jsonl",), "error")):
+        with pytest.raises(UserError, match=r"a\.jsonl: a link out of"):
+            read()
+    inside = tmp_path / "snapshots" / "1"
+    inside.mkdir(parents=True)
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / "f").write_bytes(SCORED)
+    (inside / "a.jsonl").symlink_to(tmp_path / "blobs" / "f")
+    assert read_files([inside], Import()).table.num_rows == 1  # as the hub's cache keeps its files
+
+
+@pytest.mark.parametrize("content", [DEEP, b"\xff\xfe{", b"[]", b'{"a": 1, "a": 2}'])
+def test_settings_of_an_adapter_are_one_object(content: bytes, tmp_path: Path):
+    """If it failed: an adapter from elsewhere would end in a traceback."""
+    (tmp_path / "adapter_config.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"adapter_config\.json: no(t JSON| JSON object)"):
+        adapter_config(tmp_path)
 
 
 def test_what_is_packed_well_is_read(tmp_path: Path):

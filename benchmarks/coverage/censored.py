@@ -1,7 +1,7 @@
 """Scores of an endpoint that reports its likeliest tokens alone: what a label outside of them costs.
 
 The truth is the score from both labels' own probabilities. A label outside the alternatives had no mass
-before; now the least probability that is reported stands for it (`prompts.label_logprobs`).
+before; now the least probability that is reported stands for it (`prompts.label_tokens`).
 """
 
 import math
@@ -16,7 +16,7 @@ from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.low_far import miss_rate_at_far
-from monitorbench.prompts.label_logprobs import label_score
+from monitorbench.prompts.label_tokens import label_score
 
 WORDS = LabelWords(misbehavior="yes", benign="no")
 ALTERNATIVES, SAMPLES = 20, 400

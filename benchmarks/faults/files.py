@@ -15,7 +15,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.intervention.critic import read_critic_data
 from monitorbench.intervention.loop.live import run_live
 from monitorbench.judging.evaluate import planned_evaluation, training_facts
-from monitorbench.prompts.published import published_prompt
+from monitorbench.prompts.wording import published_prompt
 from monitorbench.records import Split
 from monitorbench.report.pilot.flips import read_pilot
 from monitorbench.report.write import report

@@ -152,8 +152,13 @@ def members_within(file: Path, members: Iterable[tuple[T, int]]) -> Iterator[T]:
 
 
 def refuse_links_out(folder: Path, file: Path) -> None:
-    """Raise `UserError` where a file of a folder is a link to something outside it."""
-    if not file.resolve().is_relative_to(folder.resolve()):
+    """Raise `UserError` where a file of a folder is a link to something outside it.
+
+    A snapshot in the hub's cache links to that cache's own files.
+    """
+    root, target = folder.resolve(), file.resolve()
+    in_cache = root.parent.name == "snapshots" and target.is_relative_to(root.parent.parent / "blobs")
+    if not (in_cache or target.is_relative_to(root)):
         raise UserError(f"{file}: a link out of {folder}; expected the file itself there, or its own name")
 
 

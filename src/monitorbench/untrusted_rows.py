@@ -137,12 +137,18 @@ def _csv_rows(file: Path) -> Iterator[Row]:
 def json_rows(file: Path) -> Iterator[Row]:
     """Each object of JSON lines, of an array, or of an object with a row for each id; or the one object.
 
+    An object of `columns` and `data`, as tables of Weights & Biases and pandas are written, has a row a list.
+
     Raises `UserError` with the line, or the entry, for what is no JSON object.
     """
     if not (content := _whole(file)):
         yield from _of_lines(file)
         return
     (value,) = content
+    if isinstance(value, dict) and isinstance(names := value.get("columns"), list):
+        data = value.get("data")
+        if isinstance(data, list) and all(isinstance(row, list) and len(row) == len(names) for row in data):
+            value = [dict(zip(map(str, names), row, strict=True)) for row in data]
     if isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values()):
         value = [{"id": key, **row} for key, row in value.items()]
     for number, entry in enumerate(value if isinstance(value, list) else [value], 1):

@@ -9,8 +9,7 @@ import pytest
 from endpoint_server import Answer, chat, serving
 from forked_evaluate import Fork, World, forking, number_of, write_data
 
-from monitorbench.judging.logged import FAILURES_IN_A_ROW
-from monitorbench.judging.unanswered import is_outage
+from monitorbench.judging.logged import FAILURES_IN_A_ROW, is_outage
 from monitorbench.records import Label
 from monitorbench.runs.verdict_log import VERDICTS, read_failures, read_verdicts
 

@@ -7,7 +7,7 @@ import pytest
 from small_models import tiny_model
 from transformers import AutoTokenizer
 
-from monitorbench.prompts.chat_template import ChangingTemplate, templated
+from monitorbench.prompts.render import ChangingTemplate, templated
 
 DAY = datetime.date(2025, 8, 5)
 TURNS = [{"role": "user", "content": "Why?"}]

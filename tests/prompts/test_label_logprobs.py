@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import LabelWords
-from monitorbench.prompts.label_logprobs import label_score
-from monitorbench.prompts.label_tokens import LabelTokens
-from monitorbench.prompts.parse import score
+from monitorbench.prompts.label_tokens import LabelTokens, label_score, score
 
 WORDS = LabelWords(misbehavior="yes", benign="no")
 YES, NO, OTHER = ("yes", "Yes", " YES", '"yes'), ("no", " No", "▁no"), ("not", "y", "noyes", "maybe", "")

@@ -13,8 +13,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from monitorbench.config.study import LabelWords, Prompt, Reasoning, Study
-from monitorbench.prompts.label_tokens import behind
-from monitorbench.prompts.parse import parse, score
+from monitorbench.prompts.label_tokens import behind, score
+from monitorbench.prompts.parse import parse
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt, Study
-from monitorbench.prompts.label_tokens import LabelTokens
-from monitorbench.prompts.parse import Answer, parse, parse_text, score
+from monitorbench.prompts.label_tokens import LabelTokens, score
+from monitorbench.prompts.parse import Answer, parse, parse_text
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, UnscoredReason
 

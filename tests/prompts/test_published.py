@@ -12,9 +12,8 @@ from sealed import seal
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Prompt, PromptKind, Study
 from monitorbench.prompts.parse import parse
-from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.wording import PromptWording
+from monitorbench.prompts.wording import PromptWording, published_prompt
 from monitorbench.records import Label, Sample
 
 Maker = Callable[..., Sample]

@@ -10,8 +10,7 @@ from small_models import sample, smollm2_folder
 from studies import study
 from transformers import AutoTokenizer
 
-from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.response_span import response_span
+from monitorbench.prompts.render import Renderer, response_span
 from monitorbench.records import Label
 
 

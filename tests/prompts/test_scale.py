@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt
-from monitorbench.prompts.label_logprobs import sum_of_logs
+from monitorbench.prompts.label_tokens import ScaleTokens, graded_score, scale_tokens, sum_of_logs
 from monitorbench.prompts.parse import parse_text, said_number
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.scale import ScaleTokens, graded_score, scale_tokens
 from monitorbench.records import Label
 
 
@@ -139,11 +138,3 @@ def test_the_label_begins_at_the_midpoint(graded):
     assert graded.flag_from == 5
     assert parse_text(graded, "5", "stop").label is Label.MISBEHAVIOR
     assert parse_text(graded, "4", "stop").label is Label.BENIGN
-
-
-def test_other_prompts_keep_the_names_of_their_runs(compose_study):
-    """Else every finished run of another prompt would be judged again."""
-    for name in ("direct", "evidence"):
-        assert not {"flag_from", "judge_user"} & set(
-            compose_study("evaluate", f"prompt={name}").prompt.model_dump()
-        )

@@ -137,6 +137,8 @@ def test_a_teams_own_policy(
         ("prompt.view={reasoning: false, text: false, actions: false, tool_output: false}", "nothing of a"),
         ("prompt.unit.rule=last", "by=trajectory is one piece"),
         ("prompt.unit.by=step", "unit.by"),
+        ("prompt.unit={by: chunk, rule: last}", "by=chunk reads all"),
+        ("prompt.unit={by: chunk, overlap_characters: 15000}", "at most half of"),
     ],
 )
 def test_what_makes_no_sense_is_refused(override: str, message: str, prompt: Callable[..., Prompt]):

@@ -7,7 +7,7 @@ from small_models import planted_samples
 from studies import study
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from monitorbench.prompts.parse import score
+from monitorbench.prompts.label_tokens import score
 from monitorbench.prompts.render import Renderer
 from monitorbench.training.curve import label_logprobs
 from monitorbench.training.examples import Example, collate, make_examples, pack

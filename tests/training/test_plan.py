@@ -1,7 +1,8 @@
-"""Who is in which step and forward pass: by counting, for every objective and way of batching."""
+"""Who is in which step and forward pass, by counting, for every objective and way of batching; their list."""
 
 from collections import Counter
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 from studies import study
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.records import Category, Label, Task
+from monitorbench.config.training import Objective
+from monitorbench.records import Category, Label, Split, Task
 from monitorbench.training.objectives.pairwise import find_pairs
-from monitorbench.training.trainer import make_plan
+from monitorbench.training.trainer import OBJECTIVES, make_plan, objective_of
 
 EXPLICIT, MIDDLE, IMPLICIT = Category
 
@@ -217,3 +219,18 @@ def test_all_sensible_combinations_are_taken():
     """If it failed: the checks above would refuse what works."""
     for objective, balance in product(["sft", "curriculum", "mixed"], ["none", "label", "cell"]):
         study(f"training.objective={objective}", f"training.balance={balance}")
+
+
+def test_every_objective_of_the_settings_is_in_the_list():
+    """If it failed: a study would validate, and its training end in a traceback on the cluster."""
+    assert tuple(one.name for one in OBJECTIVES) == get_args(Objective)
+
+
+@pytest.mark.parametrize("name", get_args(Objective))
+def test_the_settings_name_their_objective(name):
+    """If it failed: a run would be reported under an objective that it was not trained by."""
+    training = study(f"training.objective={name}").training
+    found = objective_of(training)
+    assert found.name == name
+    # An objective that draws on another source may repeat what is judged there: it reads the test split.
+    assert (Split.TEST in found.extra_splits) == (training.extra_source is not None)

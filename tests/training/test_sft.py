@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 from monitorbench.config.base import UserError
 from monitorbench.engines.open import open_engine
 from monitorbench.engines.protocol import Decoding
-from monitorbench.prompts.parse import score
+from monitorbench.prompts.label_tokens import score
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label
 from monitorbench.training import sft

@@ -153,6 +153,8 @@ class JudgedUnit(Config):
             raise ValueError(
                 f"rule={self.rule}: by=trajectory is one piece; expected rule=max, or another unit"
             )
+        if self.by == "chunk" and self.rule == "last":
+            raise ValueError("rule=last: by=chunk reads all of a response; expected rule=max or mean_top_k")
         if 2 * self.overlap_characters > self.chunk_characters:
             raise ValueError(
                 f"overlap_characters={self.overlap_characters}: expected at most half of "

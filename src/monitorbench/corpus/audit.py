@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from monitorbench.config.study import Monitor, Study
+from monitorbench.config.terminal import Console
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.card import card
 from monitorbench.corpus.columns import some_groups

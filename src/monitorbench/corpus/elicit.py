@@ -34,7 +34,7 @@ from monitorbench.corpus.elicited import (
 )
 from monitorbench.engines.protocol import Decoding, Model, Request
 from monitorbench.engines.two_passes import ReasoningTokens, think_first
-from monitorbench.prompts.chat_template import templated
+from monitorbench.prompts.render import templated
 from monitorbench.records import Category, Message, Role
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically

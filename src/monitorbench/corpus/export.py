@@ -17,8 +17,7 @@ from monitorbench.config.datasets import Dataset
 from monitorbench.config.evaluation import Export
 from monitorbench.config.study import Prompt, PromptKind
 from monitorbench.corpus.store import n_rows, read_split, reading, shards_of
-from monitorbench.prompts.published import published_prompt
-from monitorbench.prompts.wording import PromptWording
+from monitorbench.prompts.wording import PromptWording, published_prompt
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically

@@ -12,6 +12,7 @@ import numpy as np
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.deployment import Gate
+from monitorbench.config.ending import printable
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.gate.answer import compare
@@ -84,7 +85,7 @@ def freeze(study: Study) -> Path:
         results |= {"monitor": gate.monitor, "prompt": gate.prompt, "n": len(samples)}
     if gate.expected.miss_rate == 1:
         _log.warning("gate: the threshold catches none of the anchors; no check will see a miss more")
-    print(_in_words(gate), flush=True)
+    print(printable(_in_words(gate)), flush=True)
     return run.path
 
 

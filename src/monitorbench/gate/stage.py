@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.ending import printable
 from monitorbench.config.study import Study
 from monitorbench.gate.answer import EXIT_CODES, GateAnswer, TestedChange, compare
 from monitorbench.gate.freeze import freeze
@@ -175,5 +176,5 @@ def _drift(study: Study, file: Path, traffic: Path) -> Path:
 def _said(run: Path) -> Path:
     """Print the answer."""
     answer = json.loads((run / ANSWER).read_text(encoding="utf-8"))
-    print(f"{answer['answer']}: {answer['why']}", flush=True)
+    print(printable(f"{answer['answer']}: {answer['why']}"), flush=True)
     return run

@@ -24,7 +24,8 @@ from monitorbench.judging.judge import TRIAL, Judge, JudgeSpec, KnownModels, Que
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.judging.serving.served import described, reach
-from monitorbench.prompts.parse import Answer, Score
+from monitorbench.prompts.label_tokens import Score
+from monitorbench.prompts.parse import Answer
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash

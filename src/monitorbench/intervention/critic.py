@@ -72,7 +72,7 @@ class BagOfWords:
         return [CriticJudgement(p) for p in self._fitted.predict_proba(samples)[:, 1].tolist()]
 
 
-class JudgeCritic:
+class _JudgeCritic:
     """A judge as a critic: its score of a run is P(fail).
 
     Verdicts are kept in the judge's log and found again there: equal runs in two conditions are judged once.
@@ -119,11 +119,11 @@ def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> It
                 open_failure_log(directory / FAILURES) as failures,
                 open_logged(spec, study.paths.models, log, failures, opens=opens) as judge,
             ):
-                yield JudgeCritic(judge)
+                yield _JudgeCritic(judge)
 
 
 def _judgement(verdict: Verdict) -> CriticJudgement:
-    from monitorbench.judging.unanswered import is_outage
+    from monitorbench.judging.logged import is_outage
 
     if is_outage(verdict.unscored, verdict.detail):
         raise Incomplete(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import Config, ConfigError
+from monitorbench.config.ending import printable
 from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Paths, Study
 from monitorbench.interop.imports.readers.open import stem_of
@@ -69,7 +70,7 @@ def _locate(config: Config, recorded: WhoAndWhen, paths: Paths) -> Path:
     with run.recording(config) as results:
         write_localisation(run.path, located)
         results["step_coverage"] = located.step_coverage
-    print("\n".join(as_lines(located)))
+    print(printable("\n".join(as_lines(located))))
     return run.path
 
 

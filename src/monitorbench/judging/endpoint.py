@@ -17,9 +17,8 @@ from monitorbench.engines.protocol import ChatMessage, Decoding, Model, Reply, R
 from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading, unasked
 from monitorbench.judging.passes import extract_then_judge
 from monitorbench.prompts.few_shot import Shots
-from monitorbench.prompts.label_logprobs import label_score, sum_of_logs
-from monitorbench.prompts.parse import Answer, Score, parse_text, said_number
-from monitorbench.prompts.scale import graded_score
+from monitorbench.prompts.label_tokens import Score, graded_score, label_score, sum_of_logs
+from monitorbench.prompts.parse import Answer, parse_text, said_number
 from monitorbench.prompts.wording import PromptWording, asked_field
 from monitorbench.records import Sample, UnscoredReason
 

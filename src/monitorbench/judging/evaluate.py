@@ -35,16 +35,21 @@ from monitorbench.judging.known_verdicts import (
     runs_of_the_same_judge,
     take_known_verdicts,
 )
-from monitorbench.judging.logged import OpensJudge, open_logged, served_models
+from monitorbench.judging.logged import (
+    OpensJudge,
+    open_logged,
+    refuse_incomplete,
+    served_models,
+    unscored_reasons,
+)
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.recorded import verdicts_of
 from monitorbench.judging.reproducible import measure_spread
 from monitorbench.judging.router import OWN_CATEGORY, predicted_category
 from monitorbench.judging.serving.served import described, reach
-from monitorbench.judging.unanswered import refuse_incomplete, unscored_reasons
 from monitorbench.metrics.score_facts import doubts, facts_of_verdicts
 from monitorbench.prompts.few_shot import Shots, draw_shots
-from monitorbench.prompts.published import published_prompt
+from monitorbench.prompts.wording import published_prompt
 from monitorbench.records import Sample, Split, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.files import content_hash

@@ -20,7 +20,8 @@ from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.identity import IN_KEYS, verdict_key
 from monitorbench.judging.judge import Judge, Question, Reading, unasked
 from monitorbench.judging.states import States, StatesRendering, rendering
-from monitorbench.prompts.parse import Answer, Score
+from monitorbench.prompts.label_tokens import Score
+from monitorbench.prompts.parse import Answer
 from monitorbench.records import Label, Sample, Verdict
 
 _NOTHING = Decoding(0)

@@ -21,7 +21,8 @@ from monitorbench.engines.protocol import Reply, Request
 from monitorbench.judging.identity import judge_identity, model_identity
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
-from monitorbench.prompts.parse import Answer, Score
+from monitorbench.prompts.label_tokens import Score
+from monitorbench.prompts.parse import Answer
 from monitorbench.prompts.transcript import shows_any
 from monitorbench.records import (
     TRANSPORT_FAILURES,

@@ -16,10 +16,9 @@ from monitorbench.judging.identity import IN_KEYS, verdict_key
 from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading, unasked
 from monitorbench.judging.passes import NumberModel, evidence_first, extract_then_judge
 from monitorbench.prompts.few_shot import Shots
-from monitorbench.prompts.label_logprobs import sum_of_logs
-from monitorbench.prompts.parse import Answer, Score, parse, score
+from monitorbench.prompts.label_tokens import Score, graded_score, score, sum_of_logs
+from monitorbench.prompts.parse import Answer, parse
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.scale import graded_score
 from monitorbench.prompts.truncate import middle_truncate
 from monitorbench.records import Sample, UnscoredReason
 

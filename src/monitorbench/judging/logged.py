@@ -2,10 +2,11 @@
 
 Promises: a sample that has a verdict in the log is not judged again; a verdict is in the log as soon
 as it came in. A request that failed on the way to an endpoint is in a log of its own, and the sample is
-judged when it is asked for again.
+judged when it is asked for again; a run that lost too many is incomplete (`refuse_incomplete`).
 """
 
 import logging
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,16 +14,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from monitorbench.config.base import UserError
+from monitorbench.config.base import Incomplete, UserError
 from monitorbench.judging.judge import Judge, JudgeSpec, KnownModels, Question, by_another, not_asked
 from monitorbench.judging.open import open_judge
-from monitorbench.judging.unanswered import is_outage
-from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, Verdict
+from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, UnscoredReason, Verdict, reasons_in_words
 from monitorbench.runs.verdict_log import Failure, FailureLog, VerdictLog
 
 FAILURES_IN_A_ROW = 20
 """After so many failures with nothing answered in between the endpoint is taken to be out of order."""
 _log = logging.getLogger(__name__)
+_WOULD_COME_AGAIN = re.compile(r"\bHTTP (400|413|422)\b|\bnot sent:")
+"""Words of `engines.endpoint.wire` for a request that is at fault itself, for example too long."""
+Outcome = Verdict | None
+"""A sample's verdict, or what its last failed request would be as one; None where it was not asked."""
 
 
 class Display(Protocol):
@@ -198,3 +202,43 @@ def served_models(log: VerdictLog) -> dict[str, int]:
 def _spent(log: VerdictLog, failures: FailureLog) -> float:
     failed = sum(failure.verdict.cost for failure in failures.entries.values())
     return sum(verdict.cost for verdict in log.entries.values()) + failed
+
+
+def unscored_reasons(found: Sequence[Outcome]) -> Counter[str]:
+    """How many of these samples have no label for which reason."""
+    return Counter(_reason(outcome) for outcome in found if outcome is None or outcome.label is None)
+
+
+def refuse_incomplete(directory: Path, unanswered: Sequence[Outcome], n: int, max_failed: float) -> None:
+    """Raise `Incomplete` where one sample was not asked, or too many were and got no answer.
+
+    Args:
+        directory: the run.
+        unanswered: the samples without a verdict.
+        n: how many samples are judged in all.
+        max_failed: the share of them that may stay without an answer, in [0, 1].
+
+    """
+    if None not in unanswered and len(unanswered) / n <= max_failed:
+        return
+    details = [outcome.detail for outcome in unanswered if outcome is not None and outcome.detail]
+    last = f"; the last one: {details[-1]}" if details else ""
+    words = reasons_in_words(Counter(map(_reason, unanswered)))
+    raise Incomplete(
+        f"{directory}: incomplete, {len(unanswered)} of {n} samples got no answer ({words}{last}); the same "
+        f"command asks only these again (engine.max_failed={max_failed:g})"
+    )
+
+
+def is_outage(reason: str | None, detail: str) -> bool:
+    """Whether a request failed on its way, so that nothing may be made of it before it is asked again.
+
+    Not where asking again would get the same: an empty answer, or a request that the endpoint refuses for
+    what it is. `reason` is a value of `UnscoredReason`, `detail` is the reply's.
+    """
+    on_the_way = reason in TRANSPORT_FAILURES and reason != UnscoredReason.EMPTY
+    return on_the_way and not _WOULD_COME_AGAIN.search(detail)
+
+
+def _reason(one: Outcome) -> str:
+    return "not_asked" if one is None else str(one.unscored)

@@ -8,9 +8,8 @@ from monitorbench import strict_json
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
 from monitorbench.engines.two_passes import Ask, SecondPass, ask_twice, without_answer
 from monitorbench.judging.judge import Question
-from monitorbench.prompts.label_logprobs import sum_of_logs
+from monitorbench.prompts.label_tokens import ScaleTokens, sum_of_logs
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.scale import ScaleTokens
 from monitorbench.prompts.wording import asked_field
 from monitorbench.records import Sample
 

@@ -21,7 +21,8 @@ from monitorbench.interop.imports.monitors import read_scores
 from monitorbench.interop.imports.values import numbers, refuse, texts
 from monitorbench.judging.identity import verdict_key
 from monitorbench.judging.judge import Judge, Question, Reading
-from monitorbench.prompts.parse import Answer, Score
+from monitorbench.prompts.label_tokens import Score
+from monitorbench.prompts.parse import Answer
 from monitorbench.records import Label, Sample, UnscoredReason, Verdict
 
 _NOTHING = Decoding(0, (), ())

@@ -25,8 +25,7 @@ from monitorbench.engines.stored.model_folder import load_config, load_tokenizer
 from monitorbench.engines.stored.states import StateStore, open_states
 from monitorbench.engines.transformers_engine import HiddenStates, layer_numbers
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.response_span import response_span
+from monitorbench.prompts.render import Renderer, response_span
 from monitorbench.records import Sample
 from monitorbench.runs.files import content_hash
 

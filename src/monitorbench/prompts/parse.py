@@ -1,11 +1,10 @@
-"""Reads a completion: label or reason, score, evidence.
+"""Reads a completion: label or reason, and evidence.
 
 Never guesses: a label is the whole word in the place that was asked for, and said once. What is no label
 stays unscored with its reason; so do two answers, of which one may be quoted from the judged text.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -35,33 +34,6 @@ class Answer(NamedTuple):
     category: str = ""
     severity: str = ""
     quotes: tuple[str, ...] = ()
-
-
-class Score(NamedTuple):
-    """`score` = P(misbehavior) / (P(misbehavior) + P(benign)); `label_mass` the denominator."""
-
-    score: float | None
-    label_mass: float | None
-    censored: bool = False
-    """Whether the score is a bound only, since one of the two probabilities is."""
-
-
-def score(logprobs: Mapping[int, float], tokens: LabelTokens) -> Score:
-    """Probability of the misbehavior label, summed over its token variants and renormalised.
-
-    `logprobs` are natural logarithms over the whole vocabulary at the label's position. Both
-    values are None where a variant's is missing or none is finite.
-    """
-    if any(i not in logprobs or math.isnan(logprobs[i]) for i in tokens.all):
-        return Score(None, None)
-    largest = max(logprobs[i] for i in tokens.all)
-    if not math.isfinite(largest):
-        return Score(None, None)
-    # Relative to the largest, so that the ratio survives where the probabilities underflow.
-    misbehavior = math.fsum(math.exp(logprobs[i] - largest) for i in tokens.misbehavior)
-    benign = math.fsum(math.exp(logprobs[i] - largest) for i in tokens.benign)
-    mass = (misbehavior + benign) * math.exp(largest)
-    return Score(misbehavior / (misbehavior + benign), min(mass, 1.0))
 
 
 def parse(

@@ -2,23 +2,79 @@
 
 The chat template's own text is encoded with its control tokens; everything that goes into a turn
 (instructions and judged text) is encoded as plain text, in which no control token can arise. The
-pieces are joined as ids, so what stands inside a turn can't change what stands around it.
+pieces are joined as ids, so what stands inside a turn can't change what stands around it. A template that
+writes what changes by the day is refused. `response_span` finds the response again among the ids.
 """
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from jinja2.exceptions import TemplateError
 
 from monitorbench.config.study import Prompt, PromptKind, Reasoning
 from monitorbench.engines.two_passes import ReasoningTokens
-from monitorbench.prompts.chat_template import templated
-from monitorbench.prompts.label_tokens import LabelTokens, behind, single, word_tokens
-from monitorbench.prompts.scale import ScaleTokens, scale_tokens
+from monitorbench.prompts.label_tokens import (
+    LabelTokens,
+    ScaleTokens,
+    behind,
+    scale_tokens,
+    single,
+    word_tokens,
+)
 from monitorbench.prompts.wording import WHOLE, Keep, PromptWording, asked_field
-from monitorbench.records import Label, Sample
+from monitorbench.records import Label, Message, Role, Sample
+
+_DAYS = (datetime.date(2001, 2, 3), datetime.date(2034, 11, 12))
+"""Two days that differ in year, month and day, however a template writes them."""
+_OTHERS = ("Q", "\u2e2e")
+"""Responses of which none begins or ends, byte by byte, like both."""
+
+
+class ChangingTemplate(ValueError):
+    """A chat template that writes something of its own which is another tomorrow."""
+
+
+def templated(
+    tokenizer: Any,
+    turns: Sequence[Mapping[str, str]],
+    *,
+    date: datetime.date | None = None,
+    add_generation_prompt: bool = False,
+) -> str:
+    """The text of a chat, `date` being the day that a template with `strftime_now` writes.
+
+    Raises `ChangingTemplate` where the template writes the day and `date` is None, or writes anything else
+    that differs from one call to the next; jinja's `TemplateError` for turns that it doesn't take.
+    """
+    first, second = (
+        _rendered(tokenizer, turns, date or day, add_generation_prompt=add_generation_prompt) for day in _DAYS
+    )
+    if first == second:
+        return first
+    if date is not None:
+        raise ChangingTemplate("the chat template writes something else each time; expected another template")
+    raise ChangingTemplate(
+        "the chat template writes the day, so that a score would be another tomorrow; expected "
+        "monitor.template_date=YYYY-MM-DD"
+    )
+
+
+def _rendered(
+    tokenizer: Any, turns: Sequence[Mapping[str, str]], day: datetime.date, *, add_generation_prompt: bool
+) -> str:
+    midnight = datetime.datetime.combine(day, datetime.time())
+    # An argument of this name hides the function of Transformers that asks the clock.
+    text: str = tokenizer.apply_chat_template(
+        [*turns],
+        tokenize=False,
+        add_generation_prompt=add_generation_prompt,
+        strftime_now=midnight.strftime,
+    )
+    return text
+
 
 _SYSTEM, _USER, _ANSWER = "SYSTEMTURNGOESHERE", "USERTURNGOESHERE", "ANSWERTURNGOESHERE"
 
@@ -221,3 +277,25 @@ class Renderer:
         return word_tokens(
             self._encode, self._before_answer, word, begun=bool(self.prompt.prefill), blank=self._blank
         )
+
+
+def response_span(renderer: Renderer, sample: Sample, ids: Sequence[int]) -> tuple[int, int]:
+    """The half-open range of `ids`, which `renderer.render(sample)` gave, that the response decides.
+
+    What the prompt of another response to the same request shares with it at both ends is not the response's,
+    wherever the prompt puts it; a token that spells both the response's edge and what touches it counts. At
+    least one token. Not for prompts that were shortened or hold examples.
+    """
+    start, behind = len(ids) - 1, len(ids)
+    for text in _OTHERS:
+        response = (Message(role=Role.ASSISTANT, content=text),)
+        variant = renderer.render(sample.model_copy(update={"response": response}))
+        start = min(start, _n_shared(ids, variant))
+        behind = min(behind, _n_shared(ids[::-1], variant[::-1]))
+    end = max(len(ids) - behind, start + 1)
+    return start, end
+
+
+def _n_shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many ids both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

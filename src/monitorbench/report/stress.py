@@ -4,8 +4,8 @@ from collections import Counter
 from typing import NamedTuple
 
 from markupsafe import Markup
-from rich.console import Console
 
+from monitorbench.config.terminal import Console
 from monitorbench.metrics.robustness.compare import MEASURES, ChangeEffects, Measure, Moved
 from monitorbench.metrics.robustness.worst import StressFacts, Worst, answer, how_sure, worst_lines, worst_of
 from monitorbench.metrics.written import DASH, count, signed, signed_interval, signed_with_interval

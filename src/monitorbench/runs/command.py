@@ -16,13 +16,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from rich.console import Console
 from rich.text import Text
 
 from monitorbench.config.base import UserError
-from monitorbench.config.ending import reporting
+from monitorbench.config.ending import printable, reporting
 from monitorbench.config.secrets import SHORTEST_SECRET, secret_values
 from monitorbench.config.study import Study
+from monitorbench.config.terminal import Console
 from monitorbench.runs.directory import KINDS, LOGS, MANIFEST, Verified, checked_file, verify_directory
 from monitorbench.runs.files import DIRECTORY_LOCK, is_locked, locked, part_of, unwritable, write_atomically
 from monitorbench.runs.listing import chosen, details, in_words, listed, print_list, size, size_in_words
@@ -95,7 +95,7 @@ def _remove(options: argparse.Namespace) -> None:
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     for path in remove(options.runs, options.run, force=options.force, agreed=agreed):
-        print(f"removed {path}")
+        print(printable(f"removed {path}"))
 
 
 def _export(options: argparse.Namespace) -> None:
@@ -120,7 +120,7 @@ def _console() -> Console:
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json.dumps(value, indent=2))  # in ASCII: no character that commands a terminal
 
 
 def remove(folder: Path, names: Sequence[str], *, force: bool, agreed: Callable[[str], bool]) -> list[Path]:
@@ -260,7 +260,7 @@ def verify(study: Study) -> Path:
         ("unfinished", verified.unfinished),
         ("unrecorded", verified.unrecorded),
     ):
-        print("".join(f"{word:<12}{entry}\n" for entry in entries), end="")
+        print(printable("".join(f"{word:<12}{entry}\n" for entry in entries)), end="")
     n_whole, n_unfinished, n_problems = len(verified.whole), len(verified.unfinished), len(verified.problems)
     compared = f"{verified.n_files} files and {verified.n_lines} lines of logs compared"
     print(f"{n_whole} whole, {n_unfinished} unfinished, {n_problems} problems: {compared}")

@@ -12,13 +12,13 @@ from typing import Any, TypedDict
 import hydra
 import pyarrow.compute as pc
 from omegaconf import OmegaConf
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from monitorbench.config.base import UserError
 from monitorbench.config.load import load
 from monitorbench.config.project import PACKAGED, composing, option_file
+from monitorbench.config.terminal import Console
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.transfer import TransferDifference, difference
 from monitorbench.metrics.written import p_value, signed_with_interval

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from monitorbench.config.base import UserError
+from monitorbench.config.terminal import Console
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.written import DASH, count, rate, rate_with_interval
 from monitorbench.runs.directory import KINDS

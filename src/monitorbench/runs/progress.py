@@ -12,10 +12,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
+
+from monitorbench.config.terminal import Console
 
 SECONDS_BETWEEN_LINES = 15.0
 _FEW_SECONDS = 5.0

@@ -23,6 +23,7 @@ from monitorbench.config.sources import Source, SourceFile
 from monitorbench.runs.progress import progress
 from monitorbench.sources.archive import REPACKED, members_sha256, write_records
 from monitorbench.sources.read import SKIPPED_BY_SETTING, OnBadRow, RawFile, SourceFiles
+from monitorbench.untrusted import refuse_links_out
 
 GITHUB_RAW = "https://raw.githubusercontent.com"
 GITHUB_ARCHIVES = "https://codeload.github.com"
@@ -76,6 +77,8 @@ def local(
         paths = [path]
     elif path.is_dir():
         paths = sorted(p for p in path.rglob("*") if p.is_file() and p.name.endswith(tuple(suffixes)))
+        for file in paths:
+            refuse_links_out(path, file)
     else:
         raise UserError(f"{name}: {path} does not exist; set dataset.path to a file or a folder")
     if not paths:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Study
+from monitorbench.config.terminal import Console
 from monitorbench.runs.files import make_folder, unwritable
 from monitorbench.sources import fetch
 from monitorbench.sources.read import RawFile, SourceFiles

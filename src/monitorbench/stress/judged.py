@@ -26,9 +26,8 @@ from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.judging.display import judging
 from monitorbench.judging.judge import JudgeSpec
 from monitorbench.judging.known_verdicts import read_known_verdicts, take_known_verdicts
-from monitorbench.judging.logged import LoggedJudge, open_logged
+from monitorbench.judging.logged import LoggedJudge, open_logged, refuse_incomplete
 from monitorbench.judging.open import open_judge
-from monitorbench.judging.unanswered import refuse_incomplete
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, labelled, matching
 from monitorbench.metrics.robustness.worst import (

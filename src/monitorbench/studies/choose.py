@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine, refuse_fast_scores
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
+from monitorbench.config.terminal import Console
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation

@@ -10,18 +10,18 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import fitting_engine, in_process
 from monitorbench.config.study import Cluster, Study
+from monitorbench.config.terminal import Console
 from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.serving.served import described
-from monitorbench.prompts.published import published_prompt
+from monitorbench.prompts.wording import published_prompt
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, is_finished
 from monitorbench.runs.run_folders import fit_run, training_run

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.evaluation import Assumed
 from monitorbench.config.study import Study
+from monitorbench.config.terminal import Console
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.columns import read_columns
 from monitorbench.judging.evaluate import planned_evaluation

@@ -26,9 +26,8 @@ from monitorbench.engines.weights import tokenizer_here, weights_identity
 from monitorbench.judging.judge import NO_SHOTS
 from monitorbench.metrics.columns import Columns
 from monitorbench.prompts.few_shot import Shots, draw_shots
-from monitorbench.prompts.published import published_prompt
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.wording import PromptWording
+from monitorbench.prompts.wording import PromptWording, published_prompt
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from monitorbench.metrics.auroc import auroc, auroc_interval
-from monitorbench.prompts.parse import score
+from monitorbench.prompts.label_tokens import score
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample
 from monitorbench.runs.files import read_objects, write_json

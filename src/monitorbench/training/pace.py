@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import AssumedPace, Cluster, Study
+from monitorbench.config.terminal import Console
 from monitorbench.config.training import Training
 from monitorbench.runs.directory import read_manifest
 

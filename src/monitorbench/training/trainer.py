@@ -98,7 +98,7 @@ def make_trainer(
         model=model,
         args=args,
         train_dataset=Dataset.from_list([{"units": units} for units in work.plan]),
-        data_collator=Collator(work.examples, work.pad, training.batching == "packed"),
+        data_collator=_Collator(work.examples, work.pad, training.batching == "packed"),
         processing_class=work.tokenizer,
         callbacks=list(callbacks),
     )
@@ -179,7 +179,7 @@ class LabelTrainer(SFTTrainer):
         return SequentialSampler(train_dataset if train_dataset is not None else self.train_dataset)
 
 
-class Collator:
+class _Collator:
     """A planned forward pass to the tensors of `compute_loss`."""
 
     def __init__(self, examples: Sequence[Example], pad: int, packed: bool) -> None:

@@ -11,6 +11,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import as Settings
 from monitorbench.config.imports import ImportColumns
 from monitorbench.corpus.store import read_split
+from monitorbench.interop.imports.monitors import read_scores
 from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.interop.imports.values import scores
 from monitorbench.records import Split
@@ -172,7 +173,9 @@ def test_labels_by_their_place_and_a_monitor_of_each_file(tmp_path: Path, import
         assert (len(is_bad), is_bad.sum()) == (16, 12)
         assert sorted(found.judged.scores[~is_bad].tolist()) == pytest.approx(lowest)
         assert len({one.group_id for one in read_split(found.data, Split.TEST)}) == 4
-    with pytest.raises(UserError, match=r"import\.columns\.label: no such column"):
+    with pytest.raises(
+        UserError, match=r"no column has a usual name for labels; expected import\.columns\.label=COLUMN"
+    ):
         importing(f"[{files[0]},{files[1]}]", *settings)
     with pytest.raises(ConfigError, match="expected actions"):
         importing(files[0], "import.benign_places=[0]")
@@ -185,3 +188,40 @@ def test_a_column_of_the_files_name_is_the_files_own(tmp_path: Path):
         Settings(columns=ImportColumns(group="file")),
     )
     assert read.table["file"].to_pylist() == ["theirs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "scores"),
+    [
+        ("s.csv", "id;label;score\na;1;8,1 %\nb;0;100%\n", [0.081, 1.0]),
+        ("s.csv", "id;label;score\na;1;0,125\nb;0;,5\n", [0.125, 0.5]),
+        (
+            "s.json",
+            '{"columns": ["id", "label", "score"], "data": [["a", 1, 0.5], ["b", 0, 0.25]]}',
+            [0.5, 0.25],
+        ),
+    ],
+)
+def test_what_other_tools_write_is_read(tmp_path: Path, name: str, content: str, scores: list[float]):
+    """If it failed: a spreadsheet of a comma country, or a table of Weights & Biases, would need a script."""
+    (tmp_path / name).write_text(content)
+    (monitor,) = read_scores([tmp_path / name], Settings()).monitors
+    assert monitor.scored.scores.tolist() == pytest.approx(scores)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (
+            "s.csv",
+            "id;label;score\na;1;1,234\n",
+            "score='1,234' is no number",
+        ),  # a comma of thousands, or not
+        ("s.xlsx", "PK", "a spreadsheet; expected its sheet, saved as CSV"),
+    ],
+)
+def test_what_could_mean_two_things_is_refused(tmp_path: Path, name: str, content: str, said: str):
+    """If it failed: 1,234 would be a score of 1.234, or of a thousand."""
+    (tmp_path / name).write_text(content)
+    with pytest.raises((UserError, ConfigError), match=said):
+        read_scores([tmp_path / name], Settings())

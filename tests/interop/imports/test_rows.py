@@ -34,7 +34,10 @@ BAD = [
     ("id,label,score\na,1,0.5\n,1,0.6\n", "line 3: id='None': no sample"),
     ("id,label,score,draw\na,1,0.5,1\na,0,0.6,2\n", "line 3: label='0': another row of sample 'a' says '1'"),
     ("id,id,score\na,1,0.5\n", "line 1: column 'id' is there twice"),
-    ("id,label\na,1\n", "import.columns.score: no such column; there are id, label"),
+    (
+        "id,label\na,1\n",
+        "no column has a usual name for scores; expected import.columns.score=COLUMN; there are id, label",
+    ),
     ("", "nothing in it"),
     ("id,label,score\n", "no row in it"),
 ]

@@ -20,8 +20,7 @@ from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.logged import open_logged
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.pair_server import open_both
-from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.response_span import response_span
+from monitorbench.prompts.render import Renderer, response_span
 from monitorbench.records import Label, Sample
 from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from monitorbench.config.sources import Source
+from monitorbench.config.terminal import Console
 from monitorbench.corpus.paper.counts import STATED, CellCounts, counts
 from monitorbench.corpus.paper.units import PaperInputs
 from monitorbench.corpus.selection import cell_size

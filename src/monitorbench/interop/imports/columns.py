@@ -63,9 +63,9 @@ def find_columns(
     if not labelled and "label" in by_role:
         by_role = {"flagged": by_role["label"], **by_role}
     if not scores and "flagged" not in by_role:
-        raise UserError(absent_column("import.columns.score", "score", present))
+        raise UserError(_unnamed_column("score", "scores", present))
     if labelled and "label" not in by_role and "step_label" not in by_role:
-        message = absent_column("import.columns.label", "label", present)
+        message = _unnamed_column("label", "labels", present)
         raise UserError(f"{message}; labels of another file are joined by import.labels=FILE")
     if len(scores) > 1 and "flagged" in by_role:
         raise UserError(
@@ -105,6 +105,14 @@ def _scores(
         found.pop("monitor", None)
         return below, {}
     return ({"": column} if column else {}), {}
+
+
+def _unnamed_column(role: str, what: str, present: Sequence[str]) -> str:
+    """One line on a column that nobody named, and that no usual name finds."""
+    setting = f"import.columns.{role}"
+    return absent_column(setting, role, present).replace(
+        "no such column;", f"no column has a usual name for {what}; expected {setting}=COLUMN;"
+    )
 
 
 def absent_column(said: str, name: str, present: Sequence[str]) -> str:

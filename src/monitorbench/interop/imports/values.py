@@ -12,6 +12,8 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SHARE = r"^(?P<part>\d+\.?\d*|\.\d+)\s*(?:%|/\s*(?P<whole>\d+\.?\d*))$"
+_DECIMAL_COMMA = r"^([+-]?0*),(\d+\s*%?)$", r"^([+-]?\d+),(\d{1,2}\s*%?)$", r"^([+-]?\d+),(\d{4,}\s*%?)$"
+"""Numbers whose comma can't divide thousands."""
 _WITHIN = 1e-9
 """Distance that a rescaled score may lie outside [0, 1] by rounding."""
 
@@ -39,7 +41,7 @@ def numbers(
 ) -> FloatArray:
     """[rows], NaN where there is none. Refused: text that is no number, infinity, what is below `least`.
 
-    With a `whole`, `70 %` and `7/10` are that share of it.
+    With a `whole`, `70 %` and `7/10` are that share of it. A decimal comma is one where it can't be another.
     """
     column = _whole(read, name)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
@@ -47,6 +49,8 @@ def numbers(
         values: FloatArray = filled.to_numpy(zero_copy_only=False)
     else:
         plain = pc.utf8_trim_whitespace(texts(read, name))
+        for pattern in _DECIMAL_COMMA:
+            plain = pc.replace_substring_regex(plain, pattern, r"\1.\2")
         is_number = pc.match_substring_regex(plain, _NUMBER)
         if whole is not None and not pc.all(is_number).as_py():
             plain = _shares(plain, whole)

@@ -74,7 +74,7 @@ def run_episode(
     reason = ""
     try:
         loop.play()
-    except BrokenDown as broken:
+    except _BrokenDown as broken:
         reason = str(broken)
     return Episode(
         key=run.key,
@@ -94,7 +94,7 @@ def run_episode(
     )
 
 
-class BrokenDown(Exception):
+class _BrokenDown(Exception):
     """The run has to end here as a failure; the text is the outcome's reason."""
 
 
@@ -119,15 +119,15 @@ class _Loop:
         self.interventions = self.judged_steps = 0
 
     def play(self) -> None:
-        """Fill the fields; `BrokenDown` leaves what there is of them."""
+        """Fill the fields; `_BrokenDown` leaves what there is of them."""
         environment, run = self._environment, self._run
-        with surviving("environment"):
+        with _surviving("environment"):
             observation = environment.reset()
         self.opening = storable(observation.text)
-        with surviving("agent"):
+        with _surviving("agent"):
             policy = self._agent.begin(environment.task, run.seed, run.attempt)
         if self._trigger is not None:
-            with surviving("critic"):
+            with _surviving("critic"):
                 self._trigger.begin(environment)
         intervened: Mechanism | None = None
         undone: tuple[str, ...] = ()
@@ -136,9 +136,9 @@ class _Loop:
             trigger = self._trigger if self._may_intervene(moment.step) else None
             before = observation
             if trigger is not None:
-                with surviving("environment"):
+                with _surviving("environment"):
                     snapshot, state = environment.snapshot(), environment.state()
-                with surviving("critic"):
+                with _surviving("critic"):
                     trigger.before(moment)
             observation = self._act(policy, observation, intervened, undone)
             intervened = None
@@ -146,11 +146,11 @@ class _Loop:
                 intervened = self._mechanism
                 if intervened == "rollback":
                     undone = (*undone, self._turns.pop().action)
-                    with surviving("environment"):
+                    with _surviving("environment"):
                         observation = environment.restore(snapshot)
                         as_before = observation == before and environment.state() == state
                     if not as_before:
-                        raise BrokenDown("environment: undoing an action did not bring back what was before")
+                        raise _BrokenDown("environment: undoing an action did not bring back what was before")
                 else:
                     self._turns[-1] = self._turns[-1]._replace(warning=self._limits.warning)
             if intervened != "rollback":
@@ -181,11 +181,11 @@ class _Loop:
             undone=undone,
             plan=self._plan,
         )
-        with surviving("agent"):
+        with _surviving("agent"):
             action, thought, tokens, thinking = policy(situation)
             if not action.strip():
                 raise ValueError("gave no action")
-        with surviving("environment"):
+        with _surviving("environment"):
             after = self._environment.step(action)
         turn = AgentTurn(storable(action), storable(thought), storable(after.text))
         self._turns.append(turn)
@@ -205,13 +205,13 @@ class _Loop:
 
     def _plan(self) -> tuple[str, ...]:
         """The environment's solution; a fault is the environment's, though it is the agent that asks."""
-        with surviving("environment"):
+        with _surviving("environment"):
             return self._environment.solution()
 
     def _ask(self, trigger: Trigger, moment: Moment) -> bool:
         """Ask the trigger whether to intervene; its answer goes into the transcript."""
         self.judged_steps += 1
-        with surviving("critic"):
+        with _surviving("critic"):
             decided = trigger.decide(moment)
         self.interventions += decided.fires
         step = self.steps[-1]
@@ -236,16 +236,16 @@ class _Loop:
 
 
 @contextmanager
-def surviving(who: str) -> Iterator[None]:
+def _surviving(who: str) -> Iterator[None]:
     """Let what an agent, a critic or an environment raises end the run, not the pilot."""
     try:
         yield
-    except (UserError, ConfigError, BrokenDown):
+    except (UserError, ConfigError, _BrokenDown):
         # A person has to fix the first two, and every other run would meet them as well.
         raise
     except Exception as error:
         message = " ".join(str(error).split())[:300]
-        raise BrokenDown(storable(f"{who}: {type(error).__name__}: {message}")) from error
+        raise _BrokenDown(storable(f"{who}: {type(error).__name__}: {message}")) from error
 
 
 def best_of_two(
@@ -264,12 +264,12 @@ def best_of_two(
     chosen = 0
     if not reason:
         try:
-            with surviving("critic"):
+            with _surviving("critic"):
                 judgements = [judge(episode.sample(attempt)) for attempt, episode in enumerate(tries)]
                 first, second = (certain(judgement) for judgement in judgements)
             chosen = int(second < first)
             tokens += sum(judgement.tokens for judgement in judgements)
-        except BrokenDown as broken:
+        except _BrokenDown as broken:
             reason = str(broken)
     return tries[chosen].model_copy(
         update={

@@ -172,7 +172,7 @@ def _answers(model: "PromptJudge", questions: Sequence["Question"], end: str) ->
 
     Raises `ValueError` where one can't be had, and `Incomplete` in an outage.
     """
-    from monitorbench.judging.unanswered import is_outage
+    from monitorbench.judging.logged import is_outage
 
     answers: dict[int, ModelAnswer] = {}
     for index, reply in model.replies(questions):

@@ -50,7 +50,7 @@ def members(files: SourceFiles, wanted: Callable[[str], bool]) -> dict[str, byte
     return contents
 
 
-def json_lines(files: SourceFiles, member: str, content: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _json_lines(files: SourceFiles, member: str, content: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The objects of a JSON-lines member, each with its place; blank lines are none."""
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
@@ -58,7 +58,7 @@ def json_lines(files: SourceFiles, member: str, content: bytes) -> Iterator[tupl
             yield where, as_object(files, where, parsed(files, where, line))
 
 
-def json_array(files: SourceFiles, member: str, content: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _json_array(files: SourceFiles, member: str, content: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The objects of a member that is one JSON array, each with its place."""
     rows = parsed(files, member, content)
     if not isinstance(rows, list):
@@ -91,7 +91,7 @@ def text_field(files: SourceFiles, where: str, row: Mapping[str, Any], field: st
     return value
 
 
-def truth_field(files: SourceFiles, where: str, row: Mapping[str, Any], field: str) -> bool:
+def _truth_field(files: SourceFiles, where: str, row: Mapping[str, Any], field: str) -> bool:
     """A recorded verdict: true or false, and nothing that merely counts as one of them."""
     value = row.get(field)
     if not isinstance(value, bool):
@@ -107,7 +107,7 @@ def broken(files: SourceFiles, where: str, what: str) -> NoReturn:
 _log = logging.getLogger(__name__)
 
 
-class RecordedRun(NamedTuple):
+class _RecordedRun(NamedTuple):
     """How one recorded run ended; `steps` is in the set's own unit (attempts, actions)."""
 
     success: bool
@@ -115,12 +115,12 @@ class RecordedRun(NamedTuple):
     steps: int
 
 
-def pair_arms(
+def _pair_arms(
     name: str,
     agent: str,
     condition: str,
-    baseline: Mapping[str, RecordedRun],
-    treated: Mapping[str, RecordedRun],
+    baseline: Mapping[str, _RecordedRun],
+    treated: Mapping[str, _RecordedRun],
 ) -> list[Outcome]:
     """Make two outcomes for each task that both arms have, in the baseline's order, baseline first.
 
@@ -156,12 +156,12 @@ def load_trials(settings: ReflexionAlfworld, files: SourceFiles) -> list[Outcome
     contents = members(files, lambda name: _TRIAL.fullmatch(name) is not None)
     baseline = _attempts(settings, files, contents, _BASELINE)
     treated = _attempts(settings, files, contents, _TREATED)
-    return pair_arms(
+    return _pair_arms(
         settings.name,
         settings.agent,
         settings.condition,
-        {game: RecordedRun(solved, 0, attempts) for game, (solved, attempts) in baseline.items()},
-        {game: RecordedRun(solved, attempts - 1, attempts) for game, (solved, attempts) in treated.items()},
+        {game: _RecordedRun(solved, 0, attempts) for game, (solved, attempts) in baseline.items()},
+        {game: _RecordedRun(solved, attempts - 1, attempts) for game, (solved, attempts) in treated.items()},
     )
 
 
@@ -177,9 +177,9 @@ def _attempts(
                 f"{settings.name}: {arm} has no trial {trial}; set recorded.trial to at most {trial - 1}"
             )
         seen = set()
-        for where, row in json_array(files, member, found[member]):
+        for where, row in _json_array(files, member, found[member]):
             game = text_field(files, where, row, "name")
-            solved = truth_field(files, where, row, "is_success")
+            solved = _truth_field(files, where, row, "is_success")
             was_solved, attempts = games.get(game, (False, 0))
             if game in seen or (trial and not attempts):
                 broken(files, where, f"game {game} is there twice, or new in trial {trial}")
@@ -205,12 +205,12 @@ def load_programs(settings: ReflexionPrograms, files: SourceFiles) -> list[Outco
     arms = [
         _program_runs(files, contents, settings.name, run) for run in (settings.baseline, settings.treated)
     ]
-    return pair_arms(settings.name, settings.agent, settings.condition, *arms)
+    return _pair_arms(settings.name, settings.agent, settings.condition, *arms)
 
 
 def _program_runs(
     files: SourceFiles, found: Mapping[str, bytes], name: str, folder: str
-) -> dict[str, RecordedRun]:
+) -> dict[str, _RecordedRun]:
     inside = [member for member in found if member.startswith(f"{_ROOT}{folder}/")]
     if len(inside) != 1:
         folders = ", ".join(sorted({member.removeprefix(_ROOT).partition("/")[0] for member in found}))
@@ -218,13 +218,13 @@ def _program_runs(
             f"{name}: {len(inside)} recorded runs named {folder!r}; set recorded.baseline and "
             f"recorded.treated to one of {folders or 'none: the archive holds no run'}"
         )
-    runs: dict[str, RecordedRun] = {}
-    for where, row in json_lines(files, inside[0], found[inside[0]]):
+    runs: dict[str, _RecordedRun] = {}
+    for where, row in _json_lines(files, inside[0], found[inside[0]]):
         task = text_field(files, where, row, "task_id" if "task_id" in row else "name")
         if task in runs:
             broken(files, where, f"task {task} is there twice")
         reflections = _reflections(files, where, row)
-        runs[task] = RecordedRun(truth_field(files, where, row, "is_solved"), reflections, 1 + reflections)
+        runs[task] = _RecordedRun(_truth_field(files, where, row, "is_solved"), reflections, 1 + reflections)
     return runs
 
 
@@ -248,10 +248,10 @@ def load_policies(settings: Fireact, files: SourceFiles) -> list[Outcome]:
     can't be told from its part of a name, or can't be used.
     """
     arms = [_policy_runs(settings, files, policy) for policy in (settings.baseline, settings.treated)]
-    return pair_arms(settings.name, _AGENT, settings.treated, *arms)
+    return _pair_arms(settings.name, _AGENT, settings.treated, *arms)
 
 
-def _policy_runs(settings: Fireact, files: SourceFiles, policy: str) -> dict[str, RecordedRun]:
+def _policy_runs(settings: Fireact, files: SourceFiles, policy: str) -> dict[str, _RecordedRun]:
     matching = files.matching(policy)
     if len(matching) != 1:
         raise UserError(
@@ -265,8 +265,8 @@ def _policy_runs(settings: Fireact, files: SourceFiles, policy: str) -> dict[str
     for question, row in as_object(files, path.name, parsed(files, path.name, content)).items():
         where = f"{path.name} question {question}"
         record = as_object(files, where, row)
-        solved = truth_field(files, where, record, "reward")
-        runs[question] = RecordedRun(solved, 0, _actions(files, where, record))
+        solved = _truth_field(files, where, record, "reward")
+        runs[question] = _RecordedRun(solved, 0, _actions(files, where, record))
     return runs
 
 

@@ -81,9 +81,9 @@ class Localisation(NamedTuple):
 
 
 _DIFFERENCE = Located._fields.index("beyond_random")
-Firing = Mapping[int, float]
+_Firing = Mapping[int, float]
 """How likely each step is the one at which a strategy fires: sums to 1, or is empty for never."""
-Strategy = Callable[[MarkedRun, list[int]], Firing | None]
+_Strategy = Callable[[MarkedRun, list[int]], _Firing | None]
 """Gives the firing for a run and the steps at which anything may fire; None where the run is unscored."""
 
 
@@ -155,8 +155,8 @@ def locate(settings: WhoAndWhen, paths: Paths) -> Localisation:
     )
 
 
-def _strategies(runs: Sequence[MarkedRun], scores: Scores | None, threshold: float) -> dict[str, Strategy]:
-    without_critic: dict[str, Strategy] = {
+def _strategies(runs: Sequence[MarkedRun], scores: Scores | None, threshold: float) -> dict[str, _Strategy]:
+    without_critic: dict[str, _Strategy] = {
         "random step": lambda _, allowed: {step: 1 / len(allowed) for step in allowed},
         "last step": lambda _, allowed: dict.fromkeys(allowed[-1:], 1.0),
         "first step": lambda _, allowed: dict.fromkeys(allowed[:1], 1.0),
@@ -165,7 +165,7 @@ def _strategies(runs: Sequence[MarkedRun], scores: Scores | None, threshold: flo
     if scores is None:
         return without_critic
 
-    def critic(run: MarkedRun, allowed: list[int]) -> Firing | None:
+    def critic(run: MarkedRun, allowed: list[int]) -> _Firing | None:
         of_run = scores.get(run.task)
         if not of_run:
             return None
@@ -175,7 +175,7 @@ def _strategies(runs: Sequence[MarkedRun], scores: Scores | None, threshold: flo
     return {CRITIC: critic, **without_critic}
 
 
-def _usual_step(runs: Sequence[MarkedRun]) -> Strategy:
+def _usual_step(runs: Sequence[MarkedRun]) -> _Strategy:
     """The step most often marked in the subset's runs of other questions; of equals the earliest.
 
     Where a run has no such step, or nothing may fire there, the nearest one.
@@ -186,7 +186,7 @@ def _usual_step(runs: Sequence[MarkedRun]) -> Strategy:
         marks[run.subset][run.mistake_step] += 1
         own[run.subset, run.group][run.mistake_step] += 1
 
-    def choose(run: MarkedRun, allowed: list[int]) -> Firing:
+    def choose(run: MarkedRun, allowed: list[int]) -> _Firing:
         counts = marks[run.subset] - own[run.subset, run.group]
         usual = min(counts, key=lambda step: (-counts[step], step), default=0)
         return {min(allowed, key=lambda step: abs(step - usual)): 1.0} if allowed else {}
@@ -194,7 +194,7 @@ def _usual_step(runs: Sequence[MarkedRun]) -> Strategy:
     return choose
 
 
-def _placed(run: MarkedRun, allowed: Sequence[int], firing: Firing | None) -> list[float]:
+def _placed(run: MarkedRun, allowed: Sequence[int], firing: _Firing | None) -> list[float]:
     """The fields of `Located` for one run."""
     if firing is None:
         return [float(field == "unscored") for field in Located._fields]

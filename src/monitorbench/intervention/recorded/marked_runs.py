@@ -99,7 +99,7 @@ Scores = Mapping[str, Mapping[int, float]]
 """Scores by task, then by step."""
 
 
-class StepScore(NamedTuple):
+class _StepScore(NamedTuple):
     """The score that a critic gave a run after one step."""
 
     task: str
@@ -124,7 +124,7 @@ def read_step_scores(path: Path) -> dict[str, dict[int, float]]:
     return dict(scores)
 
 
-def _step_score(row: Mapping[str, Any], where: str) -> StepScore:
+def _step_score(row: Mapping[str, Any], where: str) -> _StepScore:
     task, step, score = row.get("task"), row.get("step"), row.get("score")
     if not isinstance(task, str) or not task:
         raise UserError(f"{where}: 'task' is {task!r:.40}; expected the run's name as text")
@@ -132,4 +132,4 @@ def _step_score(row: Mapping[str, Any], where: str) -> StepScore:
         raise UserError(f"{where}: 'step' is {step!r:.40}; expected a whole number from 0")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
         raise UserError(f"{where}: 'score' is {score!r:.40}; expected a number from 0 to 1, or no line")
-    return StepScore(task, step, float(score))
+    return _StepScore(task, step, float(score))

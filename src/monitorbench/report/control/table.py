@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console
-
+from monitorbench.config.terminal import Console
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
 from monitorbench.metrics.csv_rows import Row
 from monitorbench.metrics.written import DASH, counted, rate, rate_with_interval, signed_with_interval

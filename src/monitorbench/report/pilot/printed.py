@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from monitorbench.config.terminal import Console
 from monitorbench.intervention.recorded.localisation import Localisation, Located, RunShare
 from monitorbench.intervention.statistics.decision_file import (
     WORDS,

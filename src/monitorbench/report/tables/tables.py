@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from monitorbench.config.study import Study
+from monitorbench.config.terminal import Console
 from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.inverted import heading as inverted_heading

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from monitorbench.config.terminal import Console
 from monitorbench.metrics.written import TO_ASCII
 
 Columns = Sequence[tuple[str, int]]

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rich.console import Console
-
+from monitorbench.config.terminal import Console
 from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.reading import ComparedTraining

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import NamedTuple
 
-from rich.console import Console
-
+from monitorbench.config.terminal import Console
 from monitorbench.metrics import reading
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.trainings import DirectionsFacts

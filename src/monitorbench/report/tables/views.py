@@ -1,7 +1,6 @@
 """What a monitor sees, compared: a row for each way of asking it."""
 
-from rich.console import Console
-
+from monitorbench.config.terminal import Console
 from monitorbench.metrics.views import SeenDifference, ViewsFacts, in_words
 from monitorbench.metrics.written import DASH, count, rate, rate_with_interval, signed_with_interval
 from monitorbench.report.tables.terminal import print_rows, say, start_table

@@ -77,7 +77,7 @@ OWN_WORDS = (
 
 
 TOKENS = {"2k": 2_000, "8k": 8_000, "32k": 32_000}
-STANDS = ("first", "middle", "last")
+_STANDS = ("first", "middle", "last")
 """Places of the former response among the padding."""
 CHARACTERS_A_TOKEN = 4
 _LEAST_SHARE = 3
@@ -136,5 +136,5 @@ def _speaks(message: Message) -> bool:
 PADDING = tuple(
     SampleChange(f"padding.{size}.{place}", partial(padded, tokens, place), version=2)
     for size, tokens in TOKENS.items()
-    for place in STANDS
+    for place in _STANDS
 )

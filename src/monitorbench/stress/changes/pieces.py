@@ -51,7 +51,7 @@ class _Fence(NamedTuple):
         return match["language"].lower() if match else ""
 
 
-def cut_at_fences(text: str) -> list[FencedText]:
+def _cut_at_fences(text: str) -> list[FencedText]:
     """The text as prose, fences and the code between them. A fence that opens nothing is code."""
     pieces: list[FencedText] = []
     lines: list[str] = []
@@ -107,7 +107,7 @@ _ITEM = re.compile(r"[ \t]*+(?:[-*+•]|\d{1,9}[.)])[ \t]")
 _WIDE = ("    ", "\t")
 
 
-def cut_at_code(text: str, *, is_whole: bool) -> list[FencedText]:
+def _cut_at_code(text: str, *, is_whole: bool) -> list[FencedText]:
     """Text without fences as prose and code; `is_whole`: no part of a text that has fences elsewhere."""
     if is_whole and (piece := _as_a_whole(text)):
         return [piece]
@@ -124,7 +124,7 @@ def cut_at_code(text: str, *, is_whole: bool) -> list[FencedText]:
         if _PYTHON.match(lines[index]) and not has_tried_the_rest:
             has_tried_the_rest = True
             for first in dict.fromkeys((start, index)):
-                if is_python(program := "".join(lines[first:])):
+                if _is_python(program := "".join(lines[first:])):
                     return [*pieces, *_prose(lines[done:first]), FencedText(program, "code", "python")]
         if _is_code(lines[start:end], is_wide=lines[index].startswith(_WIDE)):
             is_of_python = any(_PYTHON.match(line) for line in lines[start:end])
@@ -147,7 +147,7 @@ def parsed(code: str) -> ast.Module | None:
         return None
 
 
-def is_python(text: str) -> bool:
+def _is_python(text: str) -> bool:
     """Whether a text without fences is a Python program, and no sentence that happens to parse."""
     if "\n" not in text.strip():
         return False
@@ -157,7 +157,7 @@ def is_python(text: str) -> bool:
 
 
 def _as_a_whole(text: str) -> FencedText | None:
-    if is_python(text):
+    if _is_python(text):
         return FencedText(text, "code", "python")
     lines = [line for line in text.splitlines() if line.strip()]
     if _is_json(text) or (len(lines) > 2 and _is_of_braces(lines)):
@@ -232,12 +232,12 @@ PYTHON = frozenset(("python", "py", "python3"))
 
 def pieces(text: str) -> list[FencedText]:
     """The text in pieces: what stands between fences is code, and so is what looks like it elsewhere."""
-    fenced = cut_at_fences(text)
+    fenced = _cut_at_fences(text)
     is_whole = len(fenced) == 1
     return [
         piece
         for section in fenced
-        for piece in (cut_at_code(section.text, is_whole=is_whole) if section.kind == "prose" else [section])
+        for piece in (_cut_at_code(section.text, is_whole=is_whole) if section.kind == "prose" else [section])
     ]
 
 

@@ -48,7 +48,7 @@ _LOOKED_BACK = 200
 """Characters of a sentence that are looked at before a place."""
 
 
-class ParaphraseRule(NamedTuple):
+class _ParaphraseRule(NamedTuple):
     """Words and their replacements."""
 
     pairs: Mapping[str, str]
@@ -71,19 +71,19 @@ def _is_in_order(before: str, found: str) -> bool:
     return not _ASKING.fullmatch(words[-1])
 
 
-CONTRACTED = (
-    ParaphraseRule(NOT, _BEFORE_A_WORD),
-    ParaphraseRule(PRONOUNS, _NOT_LEFT_OUT, _is_no_question_within),
+_CONTRACTED = (
+    _ParaphraseRule(NOT, _BEFORE_A_WORD),
+    _ParaphraseRule(PRONOUNS, _NOT_LEFT_OUT, _is_no_question_within),
 )
-EXPANDED = (
-    ParaphraseRule({short: full for full, short in NOT.items()}, _NOT_TURNED, _is_in_order),
-    ParaphraseRule({short: full for full, short in PRONOUNS.items()}),
-    ParaphraseRule({short: full for full, short in IS.items()}, _IS),
+_EXPANDED = (
+    _ParaphraseRule({short: full for full, short in NOT.items()}, _NOT_TURNED, _is_in_order),
+    _ParaphraseRule({short: full for full, short in PRONOUNS.items()}),
+    _ParaphraseRule({short: full for full, short in IS.items()}, _IS),
 )
-OTHER_PHRASES = (ParaphraseRule(PHRASES),)
+_OTHER_PHRASES = (_ParaphraseRule(PHRASES),)
 
 
-def rephrased(rules: Sequence[ParaphraseRule], text: str, kept: Sequence[TextSpan]) -> str:
+def _rephrased(rules: Sequence[_ParaphraseRule], text: str, kept: Sequence[TextSpan]) -> str:
     """The text by all rules, with capitals where they were; what is in `kept` stays, and so do questions."""
     sentences = list(_sentences(text))
     questions = [
@@ -103,7 +103,7 @@ def rephrased(rules: Sequence[ParaphraseRule], text: str, kept: Sequence[TextSpa
 
 
 def _puts(
-    rule: ParaphraseRule, text: str, stays: Sequence[TextSpan], sentences: Sequence[TextSpan]
+    rule: _ParaphraseRule, text: str, stays: Sequence[TextSpan], sentences: Sequence[TextSpan]
 ) -> Iterator[tuple[TextSpan, str]]:
     pattern, replacements = _pattern(tuple(rule.pairs.items()), rule.behind)
     for match in pattern.finditer(text):
@@ -142,19 +142,19 @@ def _in_any_case(words: str) -> str:
     return first + re.escape(words[1:]).replace("'", "['’]").replace(r"\ ", " ")
 
 
-def _of(rules: Sequence[ParaphraseRule]) -> Callable[[Sample, Random], Sample | None]:
-    of_prose = partial(in_prose, rewrite=partial(rephrased, rules))
+def _of(rules: Sequence[_ParaphraseRule]) -> Callable[[Sample, Random], Sample | None]:
+    of_prose = partial(in_prose, rewrite=partial(_rephrased, rules))
     return lambda sample, _: rewritten(sample, of_prose)
 
 
 PARAPHRASES = (
-    SampleChange("paraphrase.contracted", _of(CONTRACTED), version=2),
-    SampleChange("paraphrase.expanded", _of(EXPANDED), version=2),
-    SampleChange("paraphrase.phrases", _of(OTHER_PHRASES), version=2),
+    SampleChange("paraphrase.contracted", _of(_CONTRACTED), version=2),
+    SampleChange("paraphrase.expanded", _of(_EXPANDED), version=2),
+    SampleChange("paraphrase.phrases", _of(_OTHER_PHRASES), version=2),
 )
 
 
-LIKE = str.maketrans("aeopxysAEOPXYSTM", "аеорхуѕАЕОРХУЅТМ")
+_LIKE = str.maketrans("aeopxysAEOPXYSTM", "аеорхуѕАЕОРХУЅТМ")
 """Latin to Cyrillic letters of one shape, all of which `prompts.lookalikes` reads as Latin again."""
 UNSEEN = "\u200b"
 """Zero width space."""
@@ -163,10 +163,10 @@ _SOME = 0.15
 
 def replaced(share: float, text: str, draw: Random) -> str:
     """Each letter that has a look-alike becomes it with probability `share`."""
-    return "".join(letter.translate(LIKE) if draw.random() < share else letter for letter in text)
+    return "".join(letter.translate(_LIKE) if draw.random() < share else letter for letter in text)
 
 
-def interspersed(text: str, draw: Random) -> str:
+def _interspersed(text: str, draw: Random) -> str:
     """An unseen character behind every third letter or so, but none between a letter and its marks."""
     return "".join(
         f"{letter}{UNSEEN}"
@@ -192,5 +192,5 @@ def _respelled(of_text: Callable[[str, Random], str], sample: Sample, draw: Rand
 LOOKALIKES = (
     SampleChange("lookalikes.some", partial(_respelled, partial(replaced, _SOME)), version=2),
     SampleChange("lookalikes.all", partial(_respelled, partial(replaced, 1.0)), version=2),
-    SampleChange("lookalikes.unseen", partial(_respelled, interspersed), version=2),
+    SampleChange("lookalikes.unseen", partial(_respelled, _interspersed), version=2),
 )

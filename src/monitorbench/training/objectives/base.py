@@ -56,17 +56,17 @@ def accept(samples: Sequence[Sample], training: Training) -> None:
     """Take any samples."""
 
 
-def no_facts(samples: Sequence[Sample]) -> dict[str, int]:
+def _no_facts(samples: Sequence[Sample]) -> dict[str, int]:
     """Return no facts of the samples."""
     return {}
 
 
-def no_added_loss(samples: Sequence[Sample], tokens: LabelTokens, training: Training) -> AddedLoss | None:
+def _no_added_loss(samples: Sequence[Sample], tokens: LabelTokens, training: Training) -> AddedLoss | None:
     """The label's loss alone."""
     return None
 
 
-def no_extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamples:
+def _no_extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamples:
     """The judged samples alone."""
     return ExtraExamples([], {})
 
@@ -84,13 +84,13 @@ class ObjectiveSpec:
     """
     validate: Callable[[Sequence[Sample], Training], None] = accept
     """Raises `UserError` where the samples give this objective nothing to work on."""
-    facts: Callable[[Sequence[Sample]], dict[str, int]] = no_facts
+    facts: Callable[[Sequence[Sample]], dict[str, int]] = _no_facts
     """Facts about the samples for the manifest."""
-    loss: Callable[[Sequence[Sample], LabelTokens, Training], AddedLoss | None] = no_added_loss
+    loss: Callable[[Sequence[Sample], LabelTokens, Training], AddedLoss | None] = _no_added_loss
     """Make the loss that is added to the label's; None adds none."""
     extra_splits: tuple[Split, ...] = ()
     """Splits that are read beside training and validation."""
-    extra_examples: Callable[[Training, ObjectiveContext], ExtraExamples] = no_extra_examples
+    extra_examples: Callable[[Training, ObjectiveContext], ExtraExamples] = _no_extra_examples
     """Make the examples that are trained on beside the judged samples."""
 
 

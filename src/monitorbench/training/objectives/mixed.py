@@ -13,7 +13,7 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Training
-from monitorbench.prompts.chat_template import templated
+from monitorbench.prompts.render import templated
 from monitorbench.records import Sample, Split
 from monitorbench.sources.read import SourceFiles, filled
 from monitorbench.training.examples import Example
@@ -54,7 +54,7 @@ def _units(
 
 def _extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamples:
     read = read_instructions(training.mix_source, context.open_source)
-    examples, n_left_out = make_instructions(read, context, training.max_tokens)
+    examples, n_left_out = _make_instructions(read, context, training.max_tokens)
     return ExtraExamples(examples, {"n_instructions": len(examples), "n_instructions_left_out": n_left_out})
 
 
@@ -64,7 +64,7 @@ def read_instructions(source: str, open_source: Callable[[str], SourceFiles]) ->
     return list(_worked_problems(files) if source == "gsm8k" else _programs(files))
 
 
-def make_instructions(
+def _make_instructions(
     instructions: Sequence[Instruction], context: ObjectiveContext, max_tokens: int
 ) -> tuple[list[Example], int]:
     """Chats as the model's own template writes them, up to the end of the answer's turn.

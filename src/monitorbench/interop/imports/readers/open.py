@@ -190,6 +190,8 @@ def format_of(file: Path, asked: str) -> str:
     for name, kind in FORMATS.items():
         if file.name.lower().endswith(kind.suffixes):
             return name
+    if file.suffix.lower() in (".xlsx", ".xls", ".ods"):
+        raise ConfigError(f"from={file}: a spreadsheet; expected its sheet, saved as CSV in UTF-8")
     endings = ", ".join(end for kind in FORMATS.values() for end in kind.suffixes)
     raise ConfigError(
         f"from={file}: no ending that says what it is; expected one of {endings}, or "

@@ -1,5 +1,6 @@
-"""Reflexion's recorded runs: what counts as a pair, and what is refused."""
+"""Reflexion's and FireAct's recorded runs: what counts as a pair, and what is refused."""
 
+import gzip
 import json
 import logging
 
@@ -204,3 +205,69 @@ def test_a_member_that_is_there_twice_is_refused(archived, recorded):
     member = (f"{ROOT}/simple_mbpp_py2/log.jsonl", _jsonl(_row("a", True)))
     with pytest.raises(UserError, match="is in the archive twice"):
         archives.load_programs(recorded("reflexion_mbpp"), archived("reflexion", member, member))
+
+
+CHAT = [
+    {"role": "user", "content": "Action: is no action here"},
+    {"role": "assistant", "content": "Thought: look.\nAction: search[x]"},
+    {"role": "user", "content": "Observation: y"},
+    {"role": "assistant", "content": "Action: finish[y]"},
+]
+TEXT = "Action: of the prompt\n### Response:\nThought: known.\nAction: finish[y]\nObservation: right\n"
+
+
+def _question(reward, traj=TEXT):
+    return {"reward": reward, "em": reward, "f1": 1.0, "gt": "y", "pred": "y", "prompt": "", "traj": traj}
+
+
+@pytest.fixture
+def policies(as_files, recorded):
+    def load(small, large):
+        files = as_files("fireact", ("run_llama-2-7b-d.json", small), ("run_llama-2-13b-d.json", large))
+        return archives.load_policies(recorded("fireact"), files)
+
+    return load
+
+
+def test_policies_are_matched_by_question_and_their_actions_counted(policies):
+    """One agent's answer would be held against the other's on another question."""
+    found = policies(
+        {"1": _question(True), "2": _question(False, CHAT)}, {"2": _question(True), "3": _question(True)}
+    )
+    assert [(one.task, one.condition, one.success, one.steps) for one in found] == [
+        ("2", BASELINE, False, 2),
+        ("2", "llama-2-13b", True, 1),
+    ]
+    assert {(one.agent, one.seed, one.interventions) for one in found} == {("fireact", 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ({"1": _question("yes")}, "question 1: .*neither true nor false"),
+        ({"1": _question(True, None)}, "question 1: .*'traj' is neither"),
+        ({"1": "text"}, "question 1: not an object"),
+        ([], "not an object"),
+        (b'{"1": {}, "1": {}}', "key '1' twice in one object"),
+        (b"{", "no JSON"),
+    ],
+)
+def test_a_broken_file_is_one_clear_line(policies, content, what):
+    """A question that is there twice would be answered by whichever comes last."""
+    with pytest.raises(UserError, match=what):
+        policies({"1": _question(True)}, content)
+
+
+def test_a_file_that_breaks_off_is_one_clear_line(as_files, recorded):
+    """A half-copied mirror would end in a traceback."""
+    packed = gzip.compress(b'{"1": {}}')
+    files = as_files("fireact", ("a_llama-2-7b.json.gz", packed[:-6]), ("a_llama-2-13b.json", {}))
+    with pytest.raises(UserError, match=r"broken \.gz file"):
+        archives.load_policies(recorded("fireact"), files)
+
+
+def test_a_policy_has_to_name_one_file(as_files, recorded):
+    """Two agents' runs would be mixed."""
+    files = as_files("fireact", ("a_llama-2-7b.json", {}), ("b_llama-2-13b.json", {}))
+    with pytest.raises(UserError, match=r"2 files are named after the policy 'llama-2'"):
+        archives.load_policies(recorded("fireact", treated="llama-2"), files)
