@@ -60,7 +60,7 @@ the directory of the kept samples.
         "monitorbench.labelling.stage:label",
         """Say which samples of unlabelled traffic people should read, and what a few labels tell of monitors.
 
-    monitorbench label 'label.scores=[decisions.jsonl]' label.budget=100    # blind batches, with probabilities
+    monitorbench label 'label.scores=[decisions.jsonl]' label.budget=100    # blind batches, probabilities
     monitorbench label run=latest 'annotation.returned=[first.csv,second.csv]'    # rates, and what is next
 
 Estimates stay unbiased whatever the scores say. Where their intervals are too wide for a decision, the next
