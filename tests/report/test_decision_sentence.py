@@ -110,11 +110,14 @@ def test_monitors_that_could_not_be_chosen_are_counted_to_the_last() -> None:
         }
         found["options"].append(one)  # type: ignore[arg-type]
     (said,) = [one for one in remarks(found) if one.startswith("No candidates")]
-    assert said == (
-        "No candidates: m0: flags nothing; m1: flags nothing; m2: flags nothing; and 2 more monitors."
-    )
+    assert said == "No candidates: m0, m1, m2 and 2 more: flags nothing."
     found |= {"decision": "insufficient", "monitor": None, "more": None}
-    assert sentence(found).startswith("Insufficient data: m0: flags nothing; m1")
+    assert sentence(found) == "Insufficient data: m0, m1, m2 and 2 more: flags nothing."
+    for number, unfit in enumerate(found["options"][-5:]):
+        unfit["reason"] = f"lacks {number}"
+    assert sentence(found) == (
+        "Insufficient data: m0: lacks 0; m1: lacks 1; m2: lacks 2; and 2 more monitors."
+    )
     for one in found["options"]:
         one["n_unscored"] = 2
     assert any("and 4 more monitors)" in one for one in remarks(found))
