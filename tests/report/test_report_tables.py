@@ -181,3 +181,11 @@ def test_results_of_another_schema_are_refused() -> None:
         as_results({"schema_version": 1})
     with pytest.raises(ValueError, match="got None"):
         as_results({})
+
+
+def test_a_long_name_breaks_at_an_underscore():
+    """Half a word in a line of its own is read as another monitor."""
+    text = printed(as_results(renamed(TREE, BASE, "a_judge_of_which_scores_are_missing_flagged")))
+    lines = [line.split("  ")[0].strip() or line.split()[0] for line in text.splitlines() if line.strip()]
+    assert any(line.endswith("_") for line in lines)
+    assert not any(line.endswith(("flagg", "missin", "scor", "whic")) for line in lines)

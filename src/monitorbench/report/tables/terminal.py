@@ -1,5 +1,6 @@
 """Tables and sentences on a terminal: columns of fixed widths, and characters that it has."""
 
+import re
 from collections.abc import Sequence
 
 from rich.table import Table
@@ -44,8 +45,22 @@ def print_rows(
         numeric = 1 <= i <= last_number and width < 10
         table.add_column(width=width, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_encoded(console, text), style=style) for text in row))
+        cells = (
+            _broken(_encoded(console, text), width) for text, (_, width) in zip(row, columns, strict=True)
+        )
+        table.add_row(*(Text(cell, style=style) for cell in cells))
     console.print(table)
+
+
+def _broken(text: str, width: int) -> str:
+    """Return a cell of which names that are too wide go on in another line behind an underscore, not a letter."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    lines = [indent]
+    for part in re.split(r"(?<=[_/\s])(?=\S)|(?<=[+-])(?=[^\W\d_])", text.lstrip()):
+        if len(lines[-1] + part.rstrip()) > width and lines[-1].strip():
+            lines.append(indent)
+        lines[-1] += part if lines[-1].strip() else part.lstrip()
+    return "\n".join(lines)
 
 
 def say_lines(console: Console, title: str, lines: Sequence[str]) -> None:
