@@ -53,7 +53,7 @@ def print_rows(
 
 
 def _broken(text: str, width: int) -> str:
-    """Return a cell of which names that are too wide go on in another line behind an underscore, not a letter."""
+    """Return a cell whose names, where too wide, go on in another line behind an underscore, not a letter."""
     indent = " " * (len(text) - len(text.lstrip()))
     lines = [indent]
     for part in re.split(r"(?<=[_/\s])(?=\S)|(?<=[+-])(?=[^\W\d_])", text.lstrip()):
