@@ -38,7 +38,7 @@ _CELL_BYTES = 16
 """Bytes counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
 
 
-class Row(NamedTuple):
+class ForeignRow(NamedTuple):
     """A row as it was written."""
 
     place: str
@@ -46,7 +46,7 @@ class Row(NamedTuple):
     fields: dict[str, Any]
 
 
-def rows(file: Path, setting: str = "") -> Iterator[Row]:
+def rows(file: Path, setting: str = "") -> Iterator[ForeignRow]:
     """Each row of a file, read by its ending; `setting` names it in messages.
 
     Raises `UserError` for a file that can't be read, an unknown ending, no row at all, and a row that is
@@ -117,14 +117,14 @@ def numbered(file: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
         began = reader.line_num + 1
 
 
-def _csv_rows(file: Path) -> Iterator[Row]:
+def _csv_rows(file: Path) -> Iterator[ForeignRow]:
     names = header(file)
     began = 1
     try:
         for began, values in islice(numbered(file, strict=True), 1, None):
             if len(values) != len(names):
                 raise UserError(f"{file}, line {began}: {len(values)} values under {len(names)} names")
-            yield Row(f"line {began}", dict(zip(names, values, strict=True)))
+            yield ForeignRow(f"line {began}", dict(zip(names, values, strict=True)))
     except UnicodeDecodeError as error:
         raise UserError(f"{file}, after line {began}: not UTF-8; save it as UTF-8") from error
     except csv.Error as error:
@@ -134,7 +134,7 @@ def _csv_rows(file: Path) -> Iterator[Row]:
 # --- JSON ----------------------------------------------------------------------------------------------
 
 
-def json_rows(file: Path) -> Iterator[Row]:
+def json_rows(file: Path) -> Iterator[ForeignRow]:
     """Each object of JSON lines, of an array, or of an object with a row for each id; or the one object.
 
     An object of `columns` and `data`, as tables of Weights & Biases and pandas are written, has a row a list.
@@ -154,7 +154,7 @@ def json_rows(file: Path) -> Iterator[Row]:
     for number, entry in enumerate(value if isinstance(value, list) else [value], 1):
         if not isinstance(entry, dict):
             raise UserError(f"{file}, entry {number}: no JSON object; expected an object an entry")
-        yield Row(f"entry {number}", entry)
+        yield ForeignRow(f"entry {number}", entry)
 
 
 def head(file: Path) -> bytes:
@@ -180,7 +180,7 @@ def _whole(file: Path) -> tuple[Any, ...]:
         raise UserError(f"{file}: {error}; expected {expected}, or one object a line") from error
 
 
-def _of_lines(file: Path) -> Iterator[Row]:
+def _of_lines(file: Path) -> Iterator[ForeignRow]:
     n_rows = 0
     for number, text in lines(file):
         if not text.strip():
@@ -193,7 +193,7 @@ def _of_lines(file: Path) -> Iterator[Row]:
             raise UserError(f"{file}, line {number}: no JSON object; expected one object a line")
         n_rows += 1
         refuse_rows(file, n_rows)
-        yield Row(f"line {number}", row)
+        yield ForeignRow(f"line {number}", row)
 
 
 def json_object(file: Path, expected: str) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[
             yield batch
 
 
-def parquet_rows(file: Path, batches: Iterable[pa.RecordBatch] | None = None) -> Iterator[Row]:
+def parquet_rows(file: Path, batches: Iterable[pa.RecordBatch] | None = None) -> Iterator[ForeignRow]:
     """Each row without null fields, which Parquet can't tell from absent ones; of all `batches`, or some.
 
     Raises `UserError` for what is no Parquet file.
@@ -250,7 +250,7 @@ def parquet_rows(file: Path, batches: Iterable[pa.RecordBatch] | None = None) ->
         in_batches = parquet_batches(file) if batches is None else batches
         fields = (row for batch in in_batches for row in batch.to_pylist())
         for number, row in enumerate(fields, 1):
-            yield Row(f"row {number}", without_nulls(row))
+            yield ForeignRow(f"row {number}", without_nulls(row))
     except (pa.ArrowException, OSError) as error:
         raise no_parquet(file, error) from error
 

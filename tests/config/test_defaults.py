@@ -25,7 +25,7 @@ def test_what_no_file_sets_is_the_fields_default():
     study = _study()
     assert study.calibrate == Calibrate()
     assert study.wording == Wording()
-    assert len(study.wording.prompts) == 5
+    assert len(study.wording.prompts) == 4
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ def digest(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Sample) and not value.own_id:
+        return value.model_dump(mode="json", exclude={"own_id"})
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if hasattr(value, "__dataclass_fields__"):

@@ -226,7 +226,7 @@ def test_a_full_disk_stops_it_in_one_line_and_it_goes_on(
     world: World, endpoint: Endpoint, undisturbed: tuple[dict[str, Verdict], dict[str, Any]]
 ):
     """Disks fill up at night: what was paid for has to be there in the morning, and whole."""
-    full = world.start("full", bytes=60_000)
+    full = world.start("full", bytes=75_000)
     assert full.ends() == 1
     *_, line = full.said.splitlines()
     assert line.startswith("error: ")

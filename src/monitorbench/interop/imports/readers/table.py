@@ -15,7 +15,7 @@ from monitorbench.conversations.chats import resembles_chat
 from monitorbench.conversations.read import as_json
 from monitorbench.sources.read import BadRow, encodable
 from monitorbench.untrusted import in_time
-from monitorbench.untrusted_rows import Row
+from monitorbench.untrusted_rows import ForeignRow
 
 MAX_COLUMNS = 1000
 """Most columns that an import reads of one file."""
@@ -177,7 +177,7 @@ def _float(value: int | float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def built(file: Path, rows: Iterable[Row], wanted: WantedColumns) -> ReadTable:
+def built(file: Path, rows: Iterable[ForeignRow], wanted: WantedColumns) -> ReadTable:
     """Return the table of a file's rows; `UserError` names the place of a bad one."""
     builder = TableBuilder(wanted)
     for place, row in in_time(file, rows):
