@@ -2,12 +2,14 @@
 
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "real-judges.md").read_text(encoding="utf-8")
@@ -50,6 +52,11 @@ def said(folder: Path, command: list[str], *more: str) -> str:
     return " ".join((done.stdout + re.sub(r"^\w+: ", "", done.stderr, flags=re.MULTILINE)).split())
 
 
+def done_in(answer: str) -> str:
+    """The folder that a command ended with."""
+    return re.findall(r"runs/transfer/[\w-]+", answer)[-1]
+
+
 def quoted(beginning: str) -> str:
     """The sentence that the page quotes."""
     quote = next(part for part in re.findall(r"(?:^> .*\n)+", TEXT, re.MULTILINE) if beginning in part)
@@ -62,6 +69,10 @@ def test_the_page_says_what_its_commands_answer(folder: Path):
     assert quoted("Deploy haiku") in answer
     assert "it costs more (+0.077 [+0.032, +0.12] a sample)" in answer
     assert "1,676 scores of 1,800 samples" in answer
+    page = (folder / done_in(answer) / "report.html").read_text(encoding="utf-8")
+    drawing = runpy.run_path(str(ROOT / "docs" / "images" / "draw.py"))
+    with Image.open(drawing["JUDGES"]) as picture:
+        assert picture.text[drawing["KEY"]] == drawing["shows"](page), "python docs/images/draw.py FOLDER"
     for combination in (stacked, mean):
         said(folder, combination)
     assert "Deploy haiku" in (both := said(folder, recommended))
