@@ -40,7 +40,10 @@ def _below(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 
 
 NODES = [(engine, path, node) for engine, tree in TREES.items() for path, node in _below(tree)]
-MAPPINGS = [(engine, path) for engine, path, node in NODES if isinstance(node, dict)]
+MAPPINGS = [
+    (engine, path) for engine, path, node in NODES if isinstance(node, dict) and path[-1:] != ("where",)
+]
+"""Settings whose keys are fixed: those of `import.where` are a file's columns."""
 NUMBERS = [(engine, path) for engine, path, node in NODES if type(node) in (int, float)]
 SETTINGS = {key for _, path, _ in NODES for key in path}
 

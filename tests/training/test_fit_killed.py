@@ -23,7 +23,7 @@ import json, os, runpy, signal, sys
 from monitorbench.engines.stored import states
 from monitorbench.judging import states as extracting
 from monitorbench.runs import directory, keyed_log
-from monitorbench.training import attention, fit_head
+from monitorbench.training import fit_head, heads
 from transformers.models.llama import modeling_llama
 
 def dies_at(place):
@@ -53,7 +53,7 @@ def dies_at(place):
             die()
         real(log, record)
 
-    def goodness(*given, real=attention.goodness):
+    def goodness(*given, real=heads.goodness):
         return die() if nth("goodness", 3) else real(*given)
 
     def write_manifest(folder, manifest, real=directory.write_manifest):
@@ -67,7 +67,7 @@ def dies_at(place):
         case "behind half of a line":
             os.write = write
         case "while fitting":
-            attention.goodness = goodness
+            heads.goodness = goodness
         case "in front of the manifest":
             directory.write_manifest = write_manifest
 

@@ -203,7 +203,7 @@ runs are printed. Prints the run's directory (wording.json) as its last line.
     ),
     Stage(
         "views",
-        "monitorbench.studies.views:compare_what_is_seen",
+        imported("monitorbench.studies.views:compare_what_is_seen"),
         """\
 Compare what a monitor sees: judge the same samples with several views, units and policies, paired.
 
@@ -214,7 +214,7 @@ Each is an evaluation run, and these are printed; the others are compared with t
 Prints the run's directory (views.json) as its last line.
 """,
         reads="views evaluate seed dataset monitor prompt engine score tracking paths",
-        plan="monitorbench.studies.views:print_views_plan",
+        plan=imported("monitorbench.studies.views:print_views_plan"),
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
         no_frozen="composes a study for each way of asking; expected the typed settings",
