@@ -85,7 +85,7 @@ def page_values(recommendation: Recommendation) -> dict[str, Any]:
             for at_test in (option["at_test"] for option in options)
         ),
         "left_out": len(recommendation["options"]) - len(rows),
-        **_figures(
+        **figures_of(
             json.dumps({k: v for k, v in recommendation.items() if k in Recommendation.__annotations__})
         ),
         "data": dataset_name(recommendation["data"]),
@@ -98,7 +98,7 @@ def page_values(recommendation: Recommendation) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)  # the page of a comparison shows those of its recommendation again
-def _figures(recommendation: str) -> Mapping[str, Markup]:
+def figures_of(recommendation: str) -> Mapping[str, Markup]:
     """Draw the figures of a recommendation, which is given as JSON."""
     drawn: Recommendation = json.loads(recommendation)
     # Safe to put in as they are: drawn here, every name in them an outline or escaped.
