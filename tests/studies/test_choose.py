@@ -12,6 +12,8 @@ import pytest
 from command import ROOT, monitorbench, process
 from PIL import Image
 
+from monitorbench.studies import ahead
+
 EXAMPLES = ROOT / "examples"
 FILES = [EXAMPLES / "verdicts-smollm2_135m.jsonl", EXAMPLES / "verdicts-qwen2_5_coder_0_5b.jsonl"]
 DATA = ("dataset=jsonl", f"dataset.path={EXAMPLES / 'dataset.jsonl'}", "tracking=none", "calibrate.alpha=0.1")
@@ -171,3 +173,16 @@ def test_a_sample_without_a_line_is_refused(tmp_path: Path):
     assert code == 1
     assert "no entry for 1 of " in err.splitlines()[-1]
     assert not list((tmp_path / "runs").glob("evaluate/short*test*")), "a run that never began"
+
+
+def test_what_an_experiment_names_is_fitted_ahead_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """README's first command would take half as long again as the same one spelled out."""
+    named = [str(file.relative_to(EXAMPLES.parent)) for file in FILES]
+    assert ahead._monitors(["experiment=examples", "seed=1"]) == named[:2]
+    assert ahead._monitors(["experiment=examples", "monitors=[a.jsonl, b.csv]"]) == ["a.jsonl", "b.csv"]
+    assert ahead._monitors(["experiment=none"]) == ahead._monitors(["experiment=demo"]) == []
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    (tmp_path / "conf" / "experiment" / "torn.yaml").write_text("monitors: [")
+    (tmp_path / "monitorbench.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    assert ahead._monitors(["experiment=torn"]) == []

@@ -15,7 +15,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import yaml
+
 from monitorbench.config.base import UserError
+from monitorbench.config.project import option_file, trees_of
 from monitorbench.config.study import Study
 from monitorbench.untrusted import TABLES
 
@@ -29,7 +32,7 @@ def begin(arguments: Sequence[str]) -> None:
     Begins none where a second core or Linux's fork is missing, or where threads may run, such as numpy's: a
     lock that a thread holds stays locked in the copy of its process.
     """
-    monitors = [entry for word in arguments if word.startswith("monitors=") for entry in _entries(word)]
+    monitors = _monitors(arguments)
     imports = any(word.startswith("from=") for word in arguments)
     is_quick = "plan=true" not in arguments and (monitors or imports)
     runs_a_model = not is_quick or not all(entry.lower().endswith(TABLES) for entry in monitors)
@@ -43,8 +46,18 @@ def begin(arguments: Sequence[str]) -> None:
     _begun[:] = [here]
 
 
-def _entries(override: str) -> list[str]:
-    return [entry.strip("'\" ") for entry in override.partition("=")[2].strip("[]").split(",")]
+def _monitors(arguments: Sequence[str]) -> list[str]:
+    """Return what `monitors=` names, or else a file of settings that `experiment=` does."""
+    settings = dict(word.split("=", 1) for word in arguments if "=" in word)
+    if "monitors" in settings:
+        return [entry.strip("'\" ") for entry in settings["monitors"].strip("[]").split(",")]
+    file = option_file("experiment", settings.get("experiment", ""), trees_of())
+    try:
+        tree = yaml.safe_load(file.read_text(encoding="utf-8")) if file else None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):  # composing says what is wrong with it
+        tree = None
+    entries = tree.get("monitors") if isinstance(tree, dict) else None
+    return [str(entry) for entry in entries] if isinstance(entries, list) else []
 
 
 def fit(study: Study, data: Path) -> None:
