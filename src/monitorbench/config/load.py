@@ -269,9 +269,7 @@ def read_frozen(path: Path) -> Study:
     try:
         text = document(path).decode()
     except (UserError, UnicodeDecodeError) as error:
-        reason = (
-            "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).removeprefix(f"{path}: ")
-        )
+        reason = str(error).removeprefix(f"{path}: ") if isinstance(error, UserError) else "not UTF-8"
         raise ConfigError(
             f"frozen={path}: {reason}; expected a run-NNN.json of a sweep or a run's config.json"
         ) from error
