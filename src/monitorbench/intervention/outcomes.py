@@ -193,7 +193,8 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
         if name not in read.table.column_names:
             raise UserError(absent_column(f"pilot.columns: {name}", name, read.present))
     if columns.arms is not None:
-        if BASELINE not in columns.arms or len(columns.arms) < 2:
+        conditions = {name.rpartition("/")[2] for name in columns.arms}
+        if BASELINE not in conditions or len(conditions) < 2:
             listed = ",".join(columns.arms)
             raise UserError(
                 f"pilot.columns.arms={{{listed}}}: expected {BASELINE} (without intervention) and another"
@@ -207,7 +208,7 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
 
 
 def _of_tasks(read: ImportedFiles, columns: OutcomeColumns, arms: dict[str, str]) -> list[Outcome]:
-    successes = {condition: _successes(read, name, columns) for condition, name in arms.items()}
+    successes = {arm: _successes(read, name, columns) for arm, name in arms.items()}
     totals: FloatArray = np.add.reduce([*successes.values()])
     is_missing = np.isnan(totals).tolist()
     rows = [row for row, missing in enumerate(is_missing) if not missing]
@@ -218,9 +219,9 @@ def _of_tasks(read: ImportedFiles, columns: OutcomeColumns, arms: dict[str, str]
         _log.info("pilot: %d of %d tasks lack an outcome and are left out", n_left_out, len(is_missing))
     tasks, seeds, agents = _keys(read, columns)
     return [
-        Outcome(tasks[i], seeds[i], agents[i], condition, bool(success[i]), 0, 0, 0)
+        Outcome(tasks[i], seeds[i], agent or agents[i], condition, bool(success[i]), 0, 0, 0)
         for i in rows
-        for condition, success in successes.items()
+        for (agent, _, condition), success in ((arm.rpartition("/"), of) for arm, of in successes.items())
     ]
 
 
