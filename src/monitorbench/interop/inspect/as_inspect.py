@@ -2,8 +2,8 @@
 
 A conversation keeps turns, tools and reasoning, so that Inspect's viewers show them. A score's value is
 `{"flagged": 1.0 | 0.0, "score": [0, 1]}`. What is not there is NaN, which Inspect's metrics and reducers
-leave out and count as unscored; null or "N" they would take for 0, which here says benign. Where neither is there
-the whole value is NaN, as `Score.unscored()` has it.
+leave out and count as unscored; null or "N" they would take for 0, which here says benign. Where neither is
+there the whole value is NaN, as `Score.unscored()` has it.
 """
 
 import json
