@@ -14,7 +14,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -130,27 +130,17 @@ def _typed(field: str, value: str) -> object:
     return value
 
 
-def _outcome(row: Mapping[str, object]) -> Outcome:
+def _outcome(row: Mapping[str, Any]) -> Outcome:
     for name in row:
         if name not in FIELDS:
             raise _BadRow(f"unknown field {name!r}; expected {', '.join(FIELDS)}")
     for name in _REQUIRED:
         if name not in row:
             raise _BadRow(f"missing field {name!r}")
-    success = row["success"]
-    if not isinstance(success, bool):
-        raise _BadRow(f"field 'success': {success!r} is neither true nor false")
-    outcome = Outcome(
-        task=_text(row, "task"),
-        seed=_count(row, "seed"),
-        agent=_text(row, "agent"),
-        condition=_text(row, "condition"),
-        success=success,
-        interventions=_count(row, "interventions"),
-        steps=_count(row, "steps"),
-        tokens=_count(row, "tokens"),
-        reason=_text(row, "reason", may_be_empty=True) if "reason" in row else "",
-    )
+    for name, value in row.items():
+        if fault := _fault(name, value):
+            raise _BadRow(f"field {name!r}: {fault}")
+    outcome = Outcome(**row)
     if outcome.success and outcome.reason:
         raise _BadRow("field 'reason': a run that broke down is no success")
     if outcome.interventions and outcome.condition == BASELINE:
@@ -158,20 +148,15 @@ def _outcome(row: Mapping[str, object]) -> Outcome:
     return outcome
 
 
-def _text(row: Mapping[str, object], field: str, *, may_be_empty: bool = False) -> str:
-    value = row[field]
-    if not isinstance(value, str):
-        raise _BadRow(f"field {field!r}: {value!r} is not text")
-    if not value and not may_be_empty:
-        raise _BadRow(f"field {field!r}: empty")
-    return value
-
-
-def _count(row: Mapping[str, object], field: str) -> int:
-    value = row[field]
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _TOO_MANY:
-        raise _BadRow(f"field {field!r}: {repr(value)[:40]} is no whole number from 0 to 10^18")
-    return value
+def _fault(field: str, value: object) -> str:
+    """What is wrong with a field's value; empty where nothing is."""
+    if field == "success":
+        return "" if isinstance(value, bool) else f"{value!r} is neither true nor false"
+    if field in ("task", "agent", "condition", "reason"):
+        is_empty = value == "" and field != "reason"
+        return "empty" if is_empty else "" if isinstance(value, str) else f"{value!r} is not text"
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_MANY
+    return "" if is_count else f"{repr(value)[:40]} is no whole number from 0 to 10^18"
 
 
 _AGENT = "agent"
