@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.numpy import save_file
 
 from monitorbench import untrusted
 from monitorbench.annotation.reading import read_candidates
@@ -262,6 +263,42 @@ def test_a_stages_own_file_that_somebody_shared_is_one_line(reader: str, content
         read(tmp_path)
     assert name in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+VECTOR = np.ones(4, np.float32)
+WHOLE = {"mean": VECTOR, "scale": VECTOR, "v": VECTOR, "c": VECTOR[:1]}
+PLACE = {
+    "weights": "w",
+    "rendering": "r",
+    "shares": [1.0],
+    "positions": ["last"],
+    "layer": 1,
+    "position": "last",
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "tensors"),
+    [
+        ({}, {}),
+        ({}, {**WHOLE, "v": VECTOR[:3]}),
+        ({}, {**WHOLE, "q": VECTOR[None, :3]}),
+        ({}, {**WHOLE, "W": VECTOR[None], "b": VECTOR[:3]}),
+        ({"layer": "x"}, WHOLE),
+        ({"window": 0}, {**WHOLE, "q": VECTOR[None], "v": VECTOR[None]}),
+        ({"more": 1}, WHOLE),
+    ],
+)
+def test_a_head_whose_parts_do_not_fit_is_one_line(
+    place: dict[str, object], tensors: dict[str, np.ndarray], tmp_path: Path
+):
+    """If it failed: a head from elsewhere would end in a traceback once the model is loaded."""
+    file = tmp_path / "h.safetensors"
+    save_file(WHOLE, file, {"head": json.dumps(PLACE)})
+    assert read_head(file).suspicion(VECTOR[None]) > 0
+    save_file(tensors, file, {"head": json.dumps({**PLACE, **place})})
+    with pytest.raises(UserError, match=r"h\.safetensors: no head as train/fit\.py writes it"):
+        read_head(file)
 
 
 @pytest.mark.parametrize(
