@@ -4,6 +4,8 @@ import gzip
 import io
 import json
 import os
+import re
+import signal
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -276,6 +278,17 @@ def test_a_stages_own_file_that_somebody_shared_is_one_line(reader: str, content
         read(tmp_path)
     assert name in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_pattern_that_never_ends_is_given_up(tmp_path: Path):
+    """If it failed: an adapter of a kilobyte would be matched with a model's layers until the year's end."""
+    name = "base_model.model.model.layers.0.self_attn.q_proj"
+    with (
+        pytest.raises(UserError, match=r"a\.json: takes more than 0\.1 s to work out"),
+        untrusted.interrupted(tmp_path / "a.json", 0.1),
+    ):
+        re.fullmatch(r"(\w+\.?)+!", name)
+    assert not signal.getitimer(signal.ITIMER_REAL)[0]
 
 
 VECTOR = np.ones(4, np.float32)

@@ -201,8 +201,10 @@ PARTS: Mapping[str, Form] = {
     ),
 }
 
-_LANGCHAIN_PATH = ("langchain", "langchain_core", "schema", "messages")
-_LANGCHAIN_PATH += ("system", "human", "ai", "tool", "function")
+_LANGCHAIN_PATH = (
+    *("langchain", "langchain_core", "schema", "messages"),
+    *("system", "human", "ai", "tool", "function"),
+)
 
 
 def unwrapped(given: object) -> object:
