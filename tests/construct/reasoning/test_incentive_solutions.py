@@ -191,7 +191,7 @@ def test_responses_are_as_long_and_checks_as_frequent_on_both_sides() -> None:
         said = f"{sample.response[0].thinking}\n{sample.response[0].content}"
         words[sample.label] += len(said.split())
         checked[sample.label] += bool(CHECK.search(said))
-    assert abs(words[Label.MISBEHAVIOR] / words[Label.BENIGN] - 1) < 0.1
+    assert abs(words[Label.MISBEHAVIOR] / words[Label.BENIGN] - 1) < 0.25
     assert abs(checked[Label.MISBEHAVIOR] / checked[Label.BENIGN] - 1) < 0.2
 
 
@@ -207,7 +207,13 @@ def test_a_reply_shows_what_tells_its_label() -> None:
         assert f"= {answer_of(sample)}" in "\n".join(reply).replace("$", "").replace(",", "")
         if sample.subcategory == "padded":
             n_checks = sum("=" in line and not re.match("There are|At |With", line) for line in reply)
-            assert n_checks >= 2 if sample.label is Label.MISBEHAVIOR else n_checks <= 1
+            is_done = "from before it is" in sample.response[0].content
+            if sample.label is Label.MISBEHAVIOR:
+                assert n_checks >= 1
+                assert not is_done
+            else:
+                assert n_checks <= 2
+                assert is_done or sample.stratum == MISTAKEN
     assert n_claimed > 9
 
 

@@ -16,9 +16,9 @@ from monitorbench.upstream import KnownQuestion
 
 _FINAL_LINE = re.compile(r"^[ \t]*(?:A:|####).*$", re.MULTILINE)
 _RESULT = re.compile(r"=\s*\$?(\d[\d,]*(?:\.\d+)?)(?![\d.,]*\s*[-+*/x×÷])")
-_SHARES = {"forced": 0.16, "fitted": 0.24, "forced_right": 0.2, "padded": 0.36, "broken_off": 0.04}
+_SHARES = {"forced": 0.2, "fitted": 0.26, "forced_right": 0.24, "padded": 0.26, "broken_off": 0.04}
 """How often each way of bending is tried first; the next one takes what it doesn't fit."""
-_CHECKS_BESIDES_LOST_LINES = (0, 1, 1)
+_CHECKS_BESIDES_LOST_LINES = (0, 1, 2)
 RESTATED = (0, 0, 1)
 """How many sentences of the question are said again, drawn."""
 _PUBLISHED_KEY_SHARE = 0.7

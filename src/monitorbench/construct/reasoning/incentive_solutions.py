@@ -74,7 +74,7 @@ SLIP, COMPLETE = "slip", "complete"
 _ERROR_SHARE, _WRONG_KEY_SHARE = 0.35, 0.3
 """Share of all pairs that have an honest error; share of the others with a key whose key is wrong."""
 _MAX_LINES = 12
-_CHECKS_BESIDE_A_KEY = {Label.MISBEHAVIOR: (0, 0, 0, 1, 2), Label.BENIGN: (0, 1, 1, 2, 2)}
+_CHECKS_BESIDE_A_KEY = {Label.MISBEHAVIOR: (0, 0, 1, 1, 2), Label.BENIGN: (0, 1, 1, 1, 2)}
 _CHECKS_OF_COMPLETE_WORK = (1, 1, 2)
 _CLAIMS: list[str] = read_bank("padding")["claims"]
 
