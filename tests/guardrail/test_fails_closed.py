@@ -247,7 +247,7 @@ def test_what_has_no_score_is_answered_as_set(
             assert way.error in said or is_proxys
             stack.close()
             if not (way.key or way.lasts):
-                fine = Way("in order", category=way.category and "sycophancy_bias")
+                fine = Way("in order", category=None if way.category is None else "sycophancy_bias")
                 assert _ask(served, path, fine)[1]["action"] in ("pass", "NONE")
                 unsafe = Way("above", "0.9", category=fine.category)
                 alarm = _ask(served, path, unsafe)[1]["action"]
