@@ -5,7 +5,8 @@ that of each, so a linear head's run keeps the direction of every layer and posi
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
@@ -117,16 +118,23 @@ def head_file(head: Path) -> Path:
 
 def read_head(file: Path) -> FittedHead:
     """The head in a file; `UserError` where it is none."""
+    with _as_written(file, "head", "it") as (stated, tensors):
+        lists = {name: tuple(stated[name]) for name in ("shares", "positions")}
+        return FittedHead(ReadFrom(**stated | lists), tensors)
+
+
+@contextmanager
+def _as_written(file: Path, what: str, pronoun: str) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
+    """The metadata `what` and the tensors of a file; `UserError` where the body finds them otherwise."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
     try:
         with safe_open(file, "numpy") as opened:
-            stated = json.loads((opened.metadata() or {})["head"])
-            stated = stated | {name: tuple(stated[name]) for name in ("shares", "positions")}
-        return FittedHead(ReadFrom(**stated), load_file(file))
+            stated = json.loads((opened.metadata() or {})[what])
+        yield stated, load_file(file)
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UserError(f"{file}: no head as train/fit.py writes it; fit it again") from error
+        raise UserError(f"{file}: no {what} as train/fit.py writes {pronoun}; fit it again") from error
 
 
 DIRECTIONS_FILE = "directions.safetensors"
@@ -161,17 +169,9 @@ def save_directions(directions: Sequence[Direction], file: Path) -> None:
 
 def read_directions(file: Path) -> list[Direction]:
     """The directions in a file, in their order; `UserError` where it is none."""
-    from safetensors import SafetensorError, safe_open
-    from safetensors.numpy import load_file
-
-    try:
-        with safe_open(file, "numpy") as opened:
-            stated = json.loads((opened.metadata() or {})["directions"])
-        tensors = load_file(file)
+    with _as_written(file, "directions", "them") as (stated, tensors):
         places = [(HeadPlace(entry["layer"], entry["position"]), float(entry["auroc"])) for entry in stated]
         return [Direction(place, auroc, tensors[_name(place)]) for place, auroc in places]
-    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UserError(f"{file}: no directions as train/fit.py writes them; fit it again") from error
 
 
 def _name(place: HeadPlace) -> str:
