@@ -111,9 +111,9 @@ def _judge(
     # What is missing is an error before the directory is made.
     study.engine.api_key()
     if study.monitor.verdicts is not None:
-        from monitorbench.judging.recorded import verdicts_of
+        from monitorbench.judging.recorded import check_verdicts
 
-        verdicts_of(study.monitor.verdicts, study.monitor.read_as, samples)
+        check_verdicts(study.monitor.verdicts, study.monitor.read_as, samples)
     with (
         tracking(study, run.path, "evaluate") as track,
         recorded as results,

@@ -5,8 +5,7 @@ that of each, so a linear head's run keeps the direction of every layer and posi
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, TypeAdapter
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Position, Storage
@@ -38,6 +38,8 @@ HEAD_FILE = "head.safetensors"
 @dataclass(frozen=True)
 class ReadFrom:
     """Input of a head: the states of these weights for this rendering of a sample."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     weights: str
     """`engines.weights.weights_identity`."""
@@ -118,23 +120,17 @@ def head_file(head: Path) -> Path:
 
 def read_head(file: Path) -> FittedHead:
     """The head in a file; `UserError` where it is none."""
-    with _as_written(file, "head", "it") as (stated, tensors):
-        lists = {name: tuple(stated[name]) for name in ("shares", "positions")}
-        return FittedHead(ReadFrom(**stated | lists), tensors)
-
-
-@contextmanager
-def _as_written(file: Path, what: str, pronoun: str) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
-    """The metadata `what` and the tensors of a file; `UserError` where the body finds them otherwise."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
     try:
         with safe_open(file, "numpy") as opened:
-            stated = json.loads((opened.metadata() or {})[what])
-        yield stated, load_file(file)
-    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UserError(f"{file}: no {what} as train/fit.py writes {pronoun}; fit it again") from error
+            read_from = TypeAdapter(ReadFrom).validate_json((opened.metadata() or {})["head"])
+        head = FittedHead(read_from, load_file(file))
+        head.scores(np.ones((1, len(head.tensors["mean"]))))  # whether its tensors fit each other
+        return head
+    except (SafetensorError, KeyError, ValueError, ArithmeticError, TypeError, IndexError) as error:
+        raise UserError(f"{file}: no head as train/fit.py writes it; fit it again") from error
 
 
 DIRECTIONS_FILE = "directions.safetensors"
@@ -169,9 +165,17 @@ def save_directions(directions: Sequence[Direction], file: Path) -> None:
 
 def read_directions(file: Path) -> list[Direction]:
     """The directions in a file, in their order; `UserError` where it is none."""
-    with _as_written(file, "directions", "them") as (stated, tensors):
+    from safetensors import SafetensorError, safe_open
+    from safetensors.numpy import load_file
+
+    try:
+        with safe_open(file, "numpy") as opened:
+            stated = json.loads((opened.metadata() or {})["directions"])
+        tensors = load_file(file)
         places = [(HeadPlace(entry["layer"], entry["position"]), float(entry["auroc"])) for entry in stated]
         return [Direction(place, auroc, tensors[_name(place)]) for place, auroc in places]
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"{file}: no directions as train/fit.py writes them; fit it again") from error
 
 
 def _name(place: HeadPlace) -> str:
