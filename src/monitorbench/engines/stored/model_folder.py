@@ -246,8 +246,10 @@ def load_tokenizer(folder: Path) -> Any:
 
 def load_config(folder: Path) -> Any:
     """The configuration of a model folder; `UserError` for one that needs code of its own."""
+    from transformers import AutoConfig
+
     with foreign_code_refused(folder):
-        return _transformers().AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
 
 
 def load_causal_lm(folder: Path, dtype: Any, attention: str = "sdpa") -> Any:
