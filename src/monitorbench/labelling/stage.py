@@ -23,7 +23,7 @@ from monitorbench.annotation.labels import settle
 from monitorbench.annotation.reading import AnnotatorAnswer, checked
 from monitorbench.annotation.stage import write_batches
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import ADJUDICATOR, Annotation, Labelling
+from monitorbench.config.labelling import ADJUDICATOR, Annotation, Labelling
 from monitorbench.config.study import Study
 from monitorbench.labelling.pool import Pool, read_pool
 from monitorbench.metrics.bootstrap import FloatArray
