@@ -12,7 +12,7 @@ from scripted_engine import study as engine_study
 from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 from monitorbench.runs.directory import read_manifest
-from monitorbench.studies.views import compare_what_is_seen, studies_of
+from monitorbench.studies.asking import compare_what_is_seen, studies_of
 
 __all__ = ["engine_study", "model_folder", "says", "says_by_prompt", "use_engine"]
 Studies = Callable[..., Study]

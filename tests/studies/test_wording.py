@@ -8,11 +8,11 @@ import pytest
 from command import ROOT, monitorbench
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.study import Prompt, Study
+from monitorbench.config.study import Study
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.score import read_wording, transfer
-from monitorbench.studies.wording import choose_a_wording
+from monitorbench.studies.asking import choose_a_wording
 
 PROMPTS = ("direct", "direct_swapped")
 DATA = (
@@ -88,10 +88,6 @@ def _at(study: Study, runs: list[Path]) -> Study:
     return study.model_copy(update={"transfer": study.transfer.model_copy(update={"runs": tuple(runs)})})
 
 
-def _prompt(compose_study: Callable[..., Study]) -> Callable[[str], Prompt]:
-    return lambda name: compose_study("evaluate", f"prompt={name}").prompt
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -105,7 +101,7 @@ def test_a_monitor_without_words_is_refused(
 ):
     """Otherwise: the same verdicts are compared with themselves, or a head reads states of another prompt."""
     with pytest.raises(ConfigError, match=said):
-        choose_a_wording(compose_study("wording", *settings), _prompt(compose_study))
+        choose_a_wording(compose_study("wording", *settings), lambda more: compose_study("evaluate", *more))
 
 
 def test_a_mistyped_prompt_is_one_line(tmp_path: Path):
