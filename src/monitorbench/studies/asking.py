@@ -61,12 +61,8 @@ def choose_a_wording(study: Study, compose: Compose) -> Path:
             show_choice(choice, read[0].monitor)
             names = {"none": [], "chosen": [choice["chosen"]], "all": [*by_prompt]}[study.wording.test]
             tested = [judge(on_split(by_prompt[name], Split.TEST)) for name in names]
-            results |= {
-                **said,
-                "n": choice["n"],
-                "chosen": choice["chosen"],
-                "tested": list(map(str, tested)),
-            }
+            results |= {**said, "n": choice["n"], "chosen": choice["chosen"]}
+            results["tested"] = [str(path) for path in tested]
     for path in tested:
         print(path, flush=True)
     return run.path
@@ -109,7 +105,7 @@ def _comparison(
     ids = [content_hash(evaluation.id) for evaluation in read]
     identity = {**more, "runs": ids, "resamples": study.score.resamples, "seed": study.seed}
     run = RunDirectory(study.paths.runs / kind, run_name(of.monitor, dataset_name(of.data.name)), identity)
-    return run, {"monitor": of.monitor, "data": of.data.name, "runs": list(map(str, runs))}
+    return run, {"monitor": of.monitor, "data": of.data.name, "runs": [str(path) for path in runs]}
 
 
 def print_wording_plan(study: Study, compose: Compose) -> None:
