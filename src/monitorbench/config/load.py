@@ -174,9 +174,9 @@ def _below(place: Any, name: str) -> list[Any]:
     """Return the types that a setting below a type may have."""
     if get_origin(place) is dict:
         inner_names = _names(place)
-        return _members(get_args(place)[1]) if name in inner_names or not inner_names else []
+        return members(get_args(place)[1]) if name in inner_names or not inner_names else []
     by_name = {field.alias or name: field for name, field in place.model_fields.items()}
-    return _members(by_name[name].annotation) if name in by_name else []
+    return members(by_name[name].annotation) if name in by_name else []
 
 
 def _names(place: Any) -> list[str]:
@@ -185,12 +185,12 @@ def _names(place: Any) -> list[str]:
     return [field.alias or name for name, field in place.model_fields.items()]
 
 
-def _members(annotation: Any) -> list[Any]:
+def members(annotation: Any) -> list[Any]:
     """Return the models and mappings that an annotation allows."""
     if get_origin(annotation) is Annotated:
-        return _members(get_args(annotation)[0])
+        return members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return [member for argument in get_args(annotation) for member in _members(argument)]
+        return [member for argument in get_args(annotation) for member in members(argument)]
     is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     return [annotation] if get_origin(annotation) is dict or is_model else []
 
