@@ -1,8 +1,9 @@
 """Single flipped bits in every kind of file that a stage reads back, and what its reader makes of them.
 
 There is a file of each kind below a copy of what `shared` made, with the function that the next stage reads
-it by. `undisturbed`: that gives what the file as written gives. `refused`: a `UserError`, or `ConfigError`, of
-one line. `silent`: other content is accepted, any other exception leaves the reader, or the process dies.
+it by. `undisturbed`: the function gives what the file as written gives. `refused`: a `UserError`, or
+`ConfigError`, of one line. `silent`: other content is accepted, any other exception leaves the reader, or the
+process dies of it.
 """
 
 import dataclasses
