@@ -128,16 +128,11 @@ def unknown_key(key: str, value: str) -> str:
     parent = ".".join(above)
     fields = field_names(above, without=name)
     where = f"{parent!r} has" if parent else "the settings are"
-    nearest = _suggest_group(name, fields) if not parent else ""
+    owners = [] if parent else [group for group in fields if name in field_names([group])]
+    nearest = f"did you mean {owners[0]}.{name}?" if len(owners) == 1 else ""
     nearest = nearest or did_you_mean(name, fields, f"{parent}." if parent else "")
     expected = nearest or f"{where}: {', '.join(sorted(fields))}"
     return f"{key}={value}: unknown key {name!r}; {expected}"
-
-
-def _suggest_group(name: str, groups: Sequence[str]) -> str:
-    """Return `did you mean calibrate.alpha?` where exactly one group of settings has the name."""
-    owners = [group for group in groups if name in field_names([group])]
-    return f"did you mean {owners[0]}.{name}?" if len(owners) == 1 else ""
 
 
 def did_you_mean(word: str, names: Sequence[str], before: str = "") -> str:

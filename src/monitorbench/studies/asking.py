@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.judging.adapters import judging_in_one_start
@@ -136,15 +135,11 @@ def studies_of(study: Study, compose: Compose) -> list[Study]:
 
 
 def _study_by_prompt(study: Study, compose: Compose) -> dict[str, Study]:
-    _refuse_wordless(study.monitor, study.adapters)
+    if study.monitor.head is not None:
+        raise ConfigError("monitor.head: a probe is fitted under one prompt; expected monitor.head=null")
+    if study.monitor.kind != "language_model":
+        raise ConfigError(f"monitor.kind={study.monitor.kind}: it reads no prompt; expected a language model")
+    if study.adapters:
+        raise ConfigError("adapters: a wording is chosen for one monitor; expected monitor.adapter alone")
     prompts = {name: compose([f"prompt={name}"]).prompt for name in study.wording.prompts}
     return {name: study.model_copy(update={"prompt": prompt}) for name, prompt in prompts.items()}
-
-
-def _refuse_wordless(monitor: Monitor, adapters: tuple[Path, ...]) -> None:
-    if monitor.head is not None:
-        raise ConfigError("monitor.head: a probe is fitted under one prompt; expected monitor.head=null")
-    if monitor.kind != "language_model":
-        raise ConfigError(f"monitor.kind={monitor.kind}: it reads no prompt; expected a language model")
-    if adapters:
-        raise ConfigError("adapters: a wording is chosen for one monitor; expected monitor.adapter alone")
