@@ -2,12 +2,15 @@
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+_MOST_SECONDS = 300
+"""Seconds after which a copy is given up, whatever it waits for."""
 
 
 def can_copy() -> bool:
@@ -36,11 +39,12 @@ def beside(work: Callable[[], T]) -> Callable[[], T]:
 
     def result() -> T:
         try:
-            done: T = here.recv()
+            done: T = here.recv() if here.poll(_MOST_SECONDS) else work()
         except EOFError:
             done = work()
         finally:
             here.close()
+            os.kill(pid, signal.SIGKILL)  # it has ended, or hangs
             os.waitpid(pid, 0)
         return done
 
