@@ -73,7 +73,7 @@ def test_a_second_process_comes_to_the_same_numbers(once: tuple[Path, str, list[
     kept = [json.loads(file.read_text()) for file in tmp_path.glob("runs/baselines/*/config.json")]
     is_ahead = sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
     assert [not one["recommend"]["runs"] for one in kept] == [is_ahead] * 2
-    assert is_ahead != bool(re.search(r"\| +pandas.core$", ran.stderr, re.M)), "a third of a second, for nothing"
+    assert is_ahead != bool(re.search(r"\| +pandas.core$", ran.stderr, re.M)), "0.3 s for nothing"
 
 
 def test_readmes_picture_shows_the_page_of_readmes_command(once: tuple[Path, str, list[str]]):
