@@ -4,8 +4,6 @@ from monitorbench.cli.stage import Stage, imported
 from monitorbench.config.study import Monitor
 
 _PLANNED_RUN = imported("monitorbench.studies.forecast:PlannedRun")
-_CHOOSE_WORDING = imported("monitorbench.studies.wording:choose_a_wording")
-_PRINT_WORDINGS = imported("monitorbench.studies.wording:print_wording_plan")
 
 
 def _asks_a_model(monitor: Monitor) -> bool:
@@ -66,8 +64,22 @@ the directory of the kept samples.
 Estimates stay unbiased whatever the scores say. Where their intervals are too wide for a decision, the next
 batch is there. Prints the run's directory as its last line.
 """,
-        reads="label annotation stakes run paths",
+        reads="label annotation stakes calibrate run paths",
         plan="monitorbench.labelling.stage:print_plan",
+    ),
+    Stage(
+        "queue",
+        "monitorbench.labelling.stage:queue",
+        """Fill a day's audit queue from a guardrail's log: its alerts, riskiest first, and a share blindly.
+
+    monitorbench queue 'label.scores=[decisions.jsonl]' label.budget=50    # blind batches, probabilities
+    monitorbench queue run=latest 'annotation.returned=[first.csv,second.csv]'    # rates, and today's batch
+
+The log may have grown since. What the alerts leave out is found in the blind share, so that the miss rate is
+estimated without bias. Prints the run's directory as its last line.
+""",
+        reads="label annotation stakes calibrate run paths",
+        plan="monitorbench.labelling.stage:print_queue_plan",
     ),
     Stage(
         "mirror",
@@ -184,7 +196,7 @@ Prints the evaluation run's directory as its last line.
     ),
     Stage(
         "wording",
-        lambda study, compose: _CHOOSE_WORDING(study, lambda name: compose([f"prompt={name}"]).prompt),
+        imported("monitorbench.studies.asking:choose_a_wording"),
         """\
 Choose how a monitor is asked: judge the validation split with several prompts, take the highest AUROC.
 
@@ -196,14 +208,14 @@ The test split is judged under the chosen prompt afterwards (`wording.test`: non
 runs are printed. Prints the run's directory (wording.json) as its last line.
 """,
         reads="wording seed dataset monitor prompt engine score tracking paths",
-        plan=lambda study, compose: _PRINT_WORDINGS(study, lambda name: compose([f"prompt={name}"]).prompt),
+        plan=imported("monitorbench.studies.asking:print_wording_plan"),
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
         no_frozen="composes a study for each prompt; expected the typed settings",
     ),
     Stage(
         "views",
-        imported("monitorbench.studies.views:compare_what_is_seen"),
+        imported("monitorbench.studies.asking:compare_what_is_seen"),
         """\
 Compare what a monitor sees: judge the same samples with several views, units and policies, paired.
 
@@ -214,7 +226,7 @@ Each is an evaluation run, and these are printed; the others are compared with t
 Prints the run's directory (views.json) as its last line.
 """,
         reads="views evaluate seed dataset monitor prompt engine score tracking paths",
-        plan=imported("monitorbench.studies.views:print_views_plan"),
+        plan=imported("monitorbench.studies.asking:print_views_plan"),
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
         no_frozen="composes a study for each way of asking; expected the typed settings",
