@@ -57,10 +57,7 @@ def cost_numbers(judged: Columns, stakes: Costs) -> Numbers:
 def curves(judged: Columns) -> Curves:
     """The curves of one monitor under one prompt."""
     return Curves(
-        roc=[
-            [point.false_alarm_rate, point.miss_rate]
-            for point in roc_points(judged.scores, judged.is_misbehavior, _ROC_POINTS)
-        ],
+        roc=roc_points(judged.scores, judged.is_misbehavior, _ROC_POINTS),
         reliability=[
             ReliabilityBin(
                 n=row.n,

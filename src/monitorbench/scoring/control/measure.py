@@ -164,7 +164,7 @@ def control_facts(
         n_unscored_honest=_unscored(test, is_attack=False),
         n_unscored_attacks=_unscored(test, is_attack=True),
         budgets=[_at_budget(budget, traffic, fitted, settings, drawn) for budget in settings.budgets],
-        roc=[[far, 1 - mr] for _, far, mr in roc_points(everything, is_attack)],
+        roc=[[far, 1 - mr] for far, mr in roc_points(everything, is_attack)],
         fit=None if fitted is None else _fit_facts(fitted),
         steps=steps_of(judge, settings, outcomes, drawn),
         front=_front_of(judge, settings, outcomes, drawn),
