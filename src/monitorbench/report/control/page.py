@@ -1,6 +1,9 @@
 """`control.html`: one page that needs nothing beside it, every text in it escaped, and its two figures."""
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -19,7 +22,16 @@ from monitorbench.report.control.table import (
     promise,
     which_far,
 )
-from monitorbench.report.figures.drawing import INK, MARK_ID, MARKERS, colour, draw, shortened
+from monitorbench.report.figures.drawing import (
+    INK,
+    MARK_ID,
+    MARKERS,
+    colour,
+    draw,
+    legend,
+    plain,
+    shortened,
+)
 from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.template import policy, templates
 
@@ -55,24 +67,22 @@ def roc_figure(results: ControlResults) -> Figure:
         axes.axvline(budget, color=INK, ls=":", lw=0.8, alpha=0.45)
     for i, (_, _, facts) in enumerate(curves):
         _curve(axes, facts, i)
-    figure.legend(
-        handles=[
-            *(Line2D([], [], color=colour(i), lw=1.5) for i in range(len(curves))),
-            Line2D([], [], color=INK, ls="--", lw=1.1),
-            Line2D([], [], color=INK, ls="", marker=MARKERS[0], ms=5),
-            Line2D([], [], color=INK, ls=":", lw=0.8, alpha=0.6),
+    legend(
+        figure,
+        [
+            *_monitor_lines(curves),
+            (Line2D([], [], color=INK, ls="--", lw=1.1), "logit-normal fit"),
+            (Line2D([], [], color=INK, ls="", marker=MARKERS[0], ms=5), "at a threshold that keeps a budget"),
+            (Line2D([], [], color=INK, ls=":", lw=0.8, alpha=0.6), "budgets"),
         ],
-        labels=[
-            *(shortened(f"{name} · {prompt}", 34) for name, prompt, _ in curves),
-            "logit-normal fit",
-            "at a threshold that keeps a budget",
-            "budgets",
-        ],
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8,
     )
     return figure
+
+
+def _monitor_lines(drawn: Sequence[tuple[str, str, ControlFacts]]) -> list[tuple[Artist, str]]:
+    """List the line of each monitor, and what it is called."""
+    names = [shortened(f"{name} · {prompt}", 34) for name, prompt, _ in drawn]
+    return [(Line2D([], [], color=colour(i), lw=1.5), name) for i, name in enumerate(names)]
 
 
 def _curve(axes: Axes, facts: ControlFacts, i: int) -> None:
@@ -126,30 +136,18 @@ def _front_figure(results: ControlResults) -> Figure:
                 marker = MARKERS[k % len(MARKERS)]
                 (mark,) = axes.plot([x], [y], marker, mfc=full, mec=colour(i), ms=5, zorder=3)
                 mark.set(clip_on=False, gid=f"{MARK_ID}-front-{i}-{k}-{j}")
-    figure.legend(
-        handles=[
-            *(Line2D([], [], color=colour(i), lw=1.5) for i in range(len(fronts))),
-            *(
-                Line2D([], [], ls="", marker=MARKERS[k % len(MARKERS)], color=INK, ms=5)
-                for k in range(len(used))
-            ),
-        ],
-        labels=[
-            *(shortened(f"{name} · {prompt}", 34) for name, prompt, _ in fronts),
-            *(PROTOCOLS[one] for one in used),
-        ],
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8,
-    )
+    marks = [
+        Line2D([], [], ls="", marker=MARKERS[k % len(MARKERS)], color=INK, ms=5) for k in range(len(used))
+    ]
+    named = zip(marks, (PROTOCOLS[one] for one in used), strict=True)
+    legend(figure, [*_monitor_lines(fronts), *named])
     return figure
 
 
 def _axes(lines: int) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(_SIZE[0], _SIZE[1] + _LEGEND * lines), layout="constrained")
     axes = figure.add_subplot()
-    axes.grid(color=INK, alpha=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     return figure, axes
 
 
