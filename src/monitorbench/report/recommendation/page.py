@@ -62,8 +62,8 @@ def title(recommendation: Recommendation) -> str:
     return f"{answer} ({dataset_name(recommendation['data'])})"
 
 
-def page_values(recommendation: Recommendation) -> dict[str, Any]:
-    """Collect what the templates fill in, on the page and on top of a report."""
+def page_values(recommendation: Recommendation, training: str = "") -> dict[str, Any]:
+    """Collect what the templates fill in, on the page and on top of a report of this `training`."""
     options, rivals = recommendation["options"][:_SHOWN], recommendation["rivals"]
     rows = [_row(recommendation, option) for option in options]
     checks = [rival for rival in rivals if rival["is_shortcut"]]
@@ -72,6 +72,7 @@ def page_values(recommendation: Recommendation) -> dict[str, Any]:
     low, high = (percent(base_rate) for base_rate in recommendation["settings"]["base_rates"])
     return {
         "recommendation": recommendation,
+        "training": training,
         "rates": [*rows, *nearest_check],
         "costs": [
             *(row for row in rows if not row.reason),
