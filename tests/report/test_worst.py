@@ -92,7 +92,7 @@ def test_views_are_bounded_and_grouped_by_cell() -> None:
     ]
     responses = [one["response"] for listing in evidence["listings"] for one in listing["samples"]]
     for response in responses:
-        seen = sum(len(piece.text) for block in response.blocks for piece in block.pieces)
+        seen = sum(len(piece) for _, pieces in response.blocks for piece, _ in pieces)
         assert seen == min(MOST_CHARACTERS, response.n_characters)
     assert any(response.n_more > len(LONG) - MOST_CHARACTERS for response in responses)
 

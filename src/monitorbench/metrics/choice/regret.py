@@ -184,6 +184,8 @@ def redrawn(entrants: Sequence[Entrant], stakes: Costs, *, resamples: int, seed:
     if len(present) < 2:
         return RedrawnChoice(np.empty(0, dtype=np.int64), np.empty(0))
     nothing = stakes.base_rate * stakes.cost_miss
+    # At −1, without a threshold, the cost is inf.
+    along = [np.append(costs_along(entry.test, stakes), np.inf) for entry in entrants]
     chosen, regret = [], []
     per_draw = 4 * max(len(entry.calibration) for entry in entrants)
     for batch in draws(len(present), resamples, seed, per_draw=per_draw):
@@ -191,8 +193,6 @@ def redrawn(entrants: Sequence[Entrant], stakes: Costs, *, resamples: int, seed:
         times[:, present] = batch
         choices = [_threshold_of_draws(entry, stakes, times) for entry in entrants]
         calibrated = np.stack([np.full(len(batch), nothing), *(choice.cost for choice in choices)])
-        # At −1, without a threshold, the cost is inf.
-        along = [np.append(costs_along(entry.test, stakes), np.inf) for entry in entrants]
         of_each = (costs[choice.at] for costs, choice in zip(along, choices, strict=True))
         tested = np.stack([np.full(len(batch), nothing), *of_each])
         # Of equal costs nothing is chosen, which a monitor that flags nothing is as well.
