@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
-from monitorbench.metrics.points_in_words import percent, threshold
+from monitorbench.metrics.points_in_words import percent, share, threshold
 from monitorbench.metrics.robustness.worst import worst_lines
 from monitorbench.metrics.written import DASH, amount, amount_interval, interval, rate
 from monitorbench.report.recommendation.plane import cost_by_base_rate, plane
@@ -24,7 +24,6 @@ from monitorbench.scoring.recommendation.words import (
     called,
     in_1000,
     order_of,
-    share,
     signed_amount,
     spoken,
 )
