@@ -111,7 +111,7 @@ def _guarantee_in_words(guarantee: Guarantee) -> str:
     """State the guarantee, with the number of monitors that it is shared out among."""
     chosen = f", the choice among {guarantee.n_candidates} counted in" if guarantee.n_candidates > 1 else ""
     if guarantee.method == "conformal_risk":
-        return f"a loss <= {guarantee.alpha:g}{chosen}"
+        return f"FAR <= {guarantee.alpha:g} on average{chosen}"
     return f"FAR <= {guarantee.alpha:g} with probability {1 - guarantee.delta:g}{chosen}"
 
 
