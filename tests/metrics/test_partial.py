@@ -6,7 +6,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from monitorbench.metrics.low_far import enough_for, partial_auroc, partial_auroc_interval, questions_needed
+from monitorbench.metrics.low_far import (
+    enough_for,
+    partial_auroc,
+    questions_needed,
+)
 
 ROWS = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]), st.booleans(), st.integers(0, 9)),

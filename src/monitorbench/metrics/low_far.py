@@ -186,15 +186,13 @@ def partial_auroc(scores: Scores, is_misbehavior: Flags, alpha: float) -> float 
 
     Raises ValueError for another `alpha`.
     """
-    flags, values = present(is_misbehavior, scores)
-    area = _area(values, flags, alpha)
-    return None if area is None else _standardised(area.share, alpha)
+    return partial_auroc_with_interval(scores, is_misbehavior, np.zeros(len(scores), np.int64), alpha)[0]
 
 
-def partial_auroc_interval(
+def partial_auroc_with_interval(
     scores: Scores, is_misbehavior: Flags, groups: IntArray, alpha: float
-) -> Interval | None:
-    """The 95 % interval of `partial_auroc` with whole groups as the evidence; `groups` [samples] are numbers.
+) -> tuple[float | None, Interval | None]:
+    """`partial_auroc` and its 95 % interval, whole groups as the evidence; `groups` [samples] are numbers.
 
     A/α is a mean of shares over misbehavior samples, whose variance is that of the samples' influence summed
     by group (Dodd & Pepe 2003, Biometrics 59:614, for its two parts). The interval is that of
@@ -205,16 +203,16 @@ def partial_auroc_interval(
     flags, values = present(is_misbehavior, scores)
     area = _area(values, flags, alpha)
     if area is None:
-        return None
-    index = group_index(groups[scored])
+        return None, None
+    value, index = _standardised(area.share, alpha), group_index(groups[scored])
     n_groups = int(index.max()) + 1
     if n_groups < 2:
-        return None
+        return value, None
     sums = np.bincount(index, weights=area.influence)
     n_benign = len(np.unique(index[~flags]))
     quantile = float(stdtrit(max(1.0, alpha * n_benign), 0.975))
     bounds = mean_interval(area.share, float(sums @ sums), n_groups, len(flags), quantile)
-    return Interval(*(_standardised(bound, alpha) for bound in bounds))
+    return value, Interval(*(_standardised(bound, alpha) for bound in bounds))
 
 
 def _area(scores: FloatArray, flags: BoolArray, alpha: float) -> _Area | None:

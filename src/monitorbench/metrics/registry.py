@@ -21,8 +21,7 @@ from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.low_far import (
     miss_rate_at_far,
     miss_rate_at_far_interval,
-    partial_auroc,
-    partial_auroc_interval,
+    partial_auroc_with_interval,
     questions_needed,
 )
 from monitorbench.metrics.pairs import PairMetrics, pair_metrics
@@ -119,7 +118,7 @@ def _partial_auroc(of: Part) -> Value:
     """Standardised (McClish) over FAR <= 5 %; .5 is chance, 1 perfect."""
     if of.n_benign_questions < questions_needed(0.05):
         return Value(None)
-    return Value(partial_auroc(*of.scored, 0.05), partial_auroc_interval(*of.scored, of.judged.groups, 0.05))
+    return Value(*partial_auroc_with_interval(*of.scored, of.judged.groups, 0.05))
 
 
 def _g_mean2(of: Part) -> float | None:
