@@ -27,7 +27,7 @@ def test_it_is_scikit_learns(rows: list[tuple[float, bool, int]], alpha: float):
     assume(flags.any() and not flags.all())
     found = partial_auroc(scores, flags, alpha)
     assert found == pytest.approx(roc_auc_score(flags, scores, max_fpr=alpha), abs=1e-9)
-    bounds = partial_auroc_interval(scores, flags, groups, alpha)
+    _, bounds = partial_auroc_with_interval(scores, flags, groups, alpha)
     if len(set(groups.tolist())) > 1:
         assert bounds is not None
         assert bounds.low <= found + 1e-9
@@ -42,7 +42,7 @@ def test_its_spread_is_that_of_many_samples():
     for _ in range(150):
         scores = draw.normal(flags * 2.0) + draw.normal(0, 0.5, 400)[groups]
         values.append(partial_auroc(scores, flags, 0.05))
-        bounds = partial_auroc_interval(scores, flags, groups, 0.05)
+        _, bounds = partial_auroc_with_interval(scores, flags, groups, 0.05)
         assert bounds is not None
         widths.append(bounds.high - bounds.low)
     assert np.mean(widths) / 2 == pytest.approx(2.09 * np.std(values), rel=0.12)
@@ -51,7 +51,7 @@ def test_its_spread_is_that_of_many_samples():
 def test_perfect_separation_is_not_certain():
     """Sixty perfect pairs leave room for one that is not."""
     flags, groups = np.tile([True, False], 60), np.repeat(np.arange(60), 2)
-    bounds = partial_auroc_interval(flags * 1.0, flags, groups, 0.05)
+    _, bounds = partial_auroc_with_interval(flags * 1.0, flags, groups, 0.05)
     assert bounds is not None
     assert bounds.high == 1
     assert bounds.low < 0.97

@@ -137,9 +137,8 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
     with ThreadPoolExecutor(1) as pool:  # Arrow reads the samples while Python reads the log
         samples = pool.submit(read_columns, data, split, view)
-        log = with_missing_counted(
-            _with_failures(read_verdict_columns(directory / VERDICTS), directory), results
-        )
+        log = _with_failures(read_verdict_columns(directory / VERDICTS), directory)
+    log = with_missing_counted(log, results)
     judged, reasons, spent, of_scores = _judged(directory, results, log, samples.result())
     if sent_on := _sent_on(results.get("combined")):
         spent["sent_on"] = sent_on
