@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 from monitorbench.metrics.low_far import (
     enough_for,
     partial_auroc,
+    partial_auroc_with_interval,
     questions_needed,
 )
 
