@@ -123,8 +123,9 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
     best_role = "recommended" if decision == "recommend" else "best of these"
     role = best_role if is_best else "runner-up" if is_second else ""
     name, at_test = called(*judge, recommendation["options"]), option["at_test"]
+    auroc = PageNumber(rate(option["auroc"]), interval(option["auroc_ci"]))
     if at_test is None:
-        return CandidateRow(name, role=role, reason=option["reason"])
+        return CandidateRow(name, role=role, auroc=auroc, reason=option["reason"])
     limits = [f"{threshold(value)} ({category})" for category, value in option["thresholds"].items()]
     where = ", ".join(limits) or (
         threshold(option["threshold"]) if option["threshold"] is not None else "own answers"
@@ -136,7 +137,7 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
         where=where,
         missed=_missed(recommendation, at_test),
         alarms=_alarms(at_test),
-        auroc=PageNumber(rate(option["auroc"]), interval(option["auroc_ci"])),
+        auroc=auroc,
         promise=_promise(option["promise"]),
         cost=PageNumber(amount(at_test["expected_cost"]), amount_interval(at_test["expected_cost_ci"])),
         difference=_NOTHING
