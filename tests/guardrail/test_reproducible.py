@@ -141,8 +141,9 @@ def test_nothing_is_calibrated_on_scores_that_depend_on_their_batch(
 
 def test_what_applies_a_threshold_refuses_a_fast_engine(asked: Callable[..., Study]):
     """If it failed: hours of judging would end in a refusal, or in a gate that fails by chance."""
+    gated = asked(*FAST, primary="gate")
     with pytest.raises(ConfigError, match=r"engine\.scores=fast: .*a gate applies a threshold"):
-        gate_judge(asked(*FAST, primary="gate"))
+        gate_judge(gated.engine, gated.monitor, gated.prompt)
 
 
 def test_a_run_whose_scores_moved_is_refused_whatever_its_precision(tmp_path: Path):
