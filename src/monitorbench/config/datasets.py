@@ -243,6 +243,9 @@ class StarterDataset(_Dataset):
     kind: Literal["starter"]
     generated_pairs: Annotated[int, Field(ge=1, le=5000)] = 90
     """Pairs in each of the two generated reasoning cells."""
+    exploits: tuple[str, ...] = ()
+    """Exploits that the pairs of `specification_gaming/code` are limited to, as its samples' `subcategory`
+    names them, and then not chosen so that no word tells; empty: all."""
     shares: SplitShares = SplitShares()
 
 
