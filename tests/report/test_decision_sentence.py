@@ -36,12 +36,12 @@ def test_none_names_what_is_not_beaten_and_by_how_much() -> None:
     (words,) = [one for one in found["rivals"] if one["is_shortcut"]]
     words |= {"difference": 0.018, "difference_ci": [-0.11, 0.091]}
     assert sentence(found) == (
-        "Deploy none of these. The best, careful, costs about the same as flagging by bag of words "
+        "Deploy none of these. The best, careful, costs about the same as a shortcut check by bag of words "
         "alone (difference +0.018 per sample, where a false alarm costs 1 and a miss 100, 95 % interval "
         "\N{MINUS SIGN}0.11 to +0.091)."
     )
     words |= {"difference": 0.2, "difference_ci": [0.1, 0.3]}
-    assert "careful, costs more than flagging by bag of words alone" in sentence(found)
+    assert "careful, costs more than a shortcut check by bag of words alone" in sentence(found)
 
 
 def test_what_a_team_calls_misbehavior() -> None:
@@ -94,8 +94,8 @@ def test_what_voids_a_promise_stands_behind_it_and_what_questions_are_worth() ->
     kept["effective_n"] = 80.4
     said = sentence(found)
     assert (
-        "on 120 of them (counted as 80, since the promise is for another mix of cells), the choice among 2 "
-        "monitors counted in; benign" in said
+        "on 120 of them (worth 80 in the promised shares), the choice among 2 monitors counted in; benign"
+        in said
     )
 
 

@@ -87,16 +87,6 @@ def test_readmes_picture_shows_the_page_of_readmes_command(once: tuple[Path, str
     assert drawing["shows"](page.replace("Deploy none", "Deploy mine")) != drawing["shows"](page)
 
 
-def test_a_stricter_promise_says_how_many_questions_are_missing(once: tuple[Path, str, list[str]]):
-    """Otherwise: the tutorial's second example would be a threshold that too little data can't carry."""
-    code, out, err = chosen(once[0], *FILES, more=("calibrate.alpha=0.05",))
-    assert code == 0, err
-    sentence = " ".join(out.split()).partition(", for a threshold that keeps the promised")[0]
-    assert re.match(r"Insufficient data: \d+ more benign questions of safety_permission/code", sentence)
-    tutorial = (ROOT / "docs" / "tutorial" / "verdicts.md").read_text().replace("> ", "")
-    assert sentence in " ".join(tutorial.split())
-
-
 def perfect(folder: Path) -> Path:
     """Verdicts of one who knows every label, with a score that says so."""
     ids = json.loads(
@@ -133,7 +123,10 @@ def test_a_monitor_that_knows_is_the_one_to_deploy(once: tuple[Path, str, list[s
     said = " ".join(out.split())
     assert "Deploy knows for alerts only, flag above" in said
     assert "≤ 10 % of benign questions flagged is promised with 95 % confidence" in said
-    assert "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (counted as 49," in said
+    assert (
+        "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (worth 49 in the test"
+        in said
+    )
 
 
 def test_too_few_questions_for_the_promise_say_how_many_more(once: tuple[Path, str, list[str]]):

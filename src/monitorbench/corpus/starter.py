@@ -20,8 +20,6 @@ from monitorbench.word_problems import generate as word_problems
 
 _BALANCE = 6
 """Limit for the pairs of code, see `corpus.selection`."""
-_DECIDING = {"name", "seed", "generated_pairs", "exploits", "shares"}
-"""Settings that decide the samples."""
 
 
 class StarterSamples(NamedTuple):
@@ -34,7 +32,7 @@ class StarterSamples(NamedTuple):
 def inputs(config: StarterDataset) -> dict[str, object]:
     """Settings, raw files and declared versions that decide the samples."""
     return {
-        "dataset": config.model_dump(mode="json", include=_DECIDING),
+        "dataset": config.model_dump(mode="json", include={"name", "seed", "generated_pairs", "shares"}),
         "handwritten": handwritten.fingerprint(),
         "humaneval": coding_problems.humaneval_sha256(),
         "balance": _BALANCE,
@@ -55,12 +53,8 @@ def assemble(config: StarterDataset, advance: Callable[[int], None]) -> StarterS
         pairs += [handwritten.pair_of(cell, row, "monitorbench") for row in handwritten.load(cell)]
         advance(1)
     gaming, dropped = special_cased.special_cased_pairs(coding_problems.read_humaneval(), seed=config.seed)
-    if config.exploits:
-        chosen = [pair for pair in gaming if pair.misbehavior.subcategory in config.exploits]
-        dropped["pair: another exploit"] = len(gaming) - len(chosen)
-    else:
-        chosen = balanced(gaming, _BALANCE, len(gaming))
-        dropped["pair: out of balance"] = len(gaming) - len(chosen)
+    chosen = balanced(gaming, _BALANCE, len(gaming))
+    dropped["pair: out of balance"] = len(gaming) - len(chosen)
     pairs += chosen
     advance(1)
     problems = word_problems.generate(2 * config.generated_pairs, seed=config.seed)
