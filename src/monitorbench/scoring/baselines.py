@@ -156,7 +156,7 @@ class ShortcutScores(NamedTuple):
 def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
     """Score calibration and test split of `data` by the shortcut checks; reuse scores that are there."""
     used = (Split.TRAIN, Split.CALIBRATION, Split.TEST)
-    run = _kept_run(study, data, {"scores": _SCORES_VERSION}, used)
+    run = _kept_run(study.paths.runs, data, {"scores": _SCORES_VERSION}, used)
     with run.owned():
         if not run.done:
             _log.info("decide: shortcut checks of %s, kept in %s", data.name, run.path)
@@ -245,7 +245,7 @@ class Baselines(NamedTuple):
 def baselines_of(study: Study, data: Path) -> Baselines:
     """The baselines' numbers and answers over the test split of `data`; reused where they are there."""
     drawn = {"split": Split.TEST.value, "stakes": study.stakes.model_dump(), "seed": study.seed}
-    run = _kept_run(study, data, drawn, Split)
+    run = _kept_run(study.paths.runs, data, drawn, Split)
     with run.owned():  # every run of a sweep over this dataset asks for them
         if not run.done:
             _keep(study, data, run)
@@ -257,9 +257,7 @@ def baselines_of(study: Study, data: Path) -> Baselines:
     return Baselines(numbers, curves, answers, shortcuts)
 
 
-def _kept_run(
-    study: Study, data: Path, identity: Mapping[str, object], used: Iterable[Split]
-) -> RunDirectory:
+def _kept_run(runs: Path, data: Path, identity: Mapping[str, object], used: Iterable[Split]) -> RunDirectory:
     """The run that what was worked out on a dataset is kept in.
 
     A dataset's directory can gain a train split later, and with it what is fitted on one.
@@ -273,7 +271,7 @@ def _kept_run(
         "version": BASELINES_VERSION,
         "versions": libraries,
     }
-    return RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
+    return RunDirectory(runs / "baselines", data.name.rpartition("-")[0], identity)
 
 
 def _keep(study: Study, data: Path, run: RunDirectory) -> None:
