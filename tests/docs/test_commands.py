@@ -21,27 +21,14 @@ OF_A_PROJECT = ("experiment=first", "dataset=own", "monitor=own")
 """Files that `monitorbench init` writes."""
 
 
-SCRIPT = re.compile(r"^(?:[A-Z_]+=\S+ )?python (?:slurm/submit\.py )?((?:data_build|eval|train)/\w+\.py)")
-
-
-def as_command(line: str) -> str:
-    """A line that runs a stage's script, or submits it, as the command of that stage."""
-    if not (script := SCRIPT.match(line)):
-        return line
-    stage = re.search(r'STAGES\["(\w+)"\]', (ROOT / script[1]).read_text(encoding="utf-8"))
-    assert stage, script[1]
-    given = re.sub(r" --\w[\w-]*", "", line[script.end() :])
-    return f"monitorbench {stage[1]}{given}{' -m' if 'submit.py' in script[0] else ''}"
-
-
 def typed(page: Path) -> list[str]:
-    """The lines in code blocks that run the command or a stage's script, without their comments."""
+    """The lines in code blocks that begin with the command, without their comments."""
     blocks = re.findall(
         r"^```(?:bash|sh)?\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     parts = [part.strip() for line in lines for part in line.split("  #")[0].split("&&")]
-    return [part for part in map(as_command, parts) if part.startswith("monitorbench ")]
+    return [part for part in parts if part.startswith("monitorbench ")]
 
 
 CASES = [pytest.param(line, id=f"{page.stem}: {line[13:60]}") for page in PAGES for line in typed(page)]
