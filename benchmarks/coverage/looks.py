@@ -70,9 +70,8 @@ def _days_of_alarm(
     )
     flagged = (looks > LIMIT).astype(np.float64)
     ours = repeated = None
-    of_rates = np.maximum(
-        *(rate_evidence((flagged != label)[:, rows]) for label, rows in ((1.0, is_bad), (0.0, ~is_bad)))
-    )
+    wrong = [(flagged != label)[:, rows] for label, rows in ((1.0, is_bad), (0.0, ~is_bad))]
+    of_rates: FloatArray = np.max([rate_evidence(of_label) for of_label in wrong], axis=0)
     for day in range(1, last + 1):
         so_far = flagged[: day + 1]
         if repeated is None:
