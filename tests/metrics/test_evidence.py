@@ -143,6 +143,8 @@ def test_the_first_flagged_step_stands_beside_the_last_one(run):
 def test_without_gold_spans_the_numbers_are_missing_and_say_why(run):
     """Else 0 of 0 would be a rate."""
     assert located(run(), verdict([quote(0, 0, 5)])) == NOWHERE
+    silent = numbers_of([run(span(0, 0, 9))], [verdict()])
+    assert silent["span_f1"].value is None, "who isn't asked for quotes is not wrong about them"
     numbers = numbers_of([run()], [verdict([quote(0, 0, 5)])])
     for name, why in (
         ("span_f1", "no gold spans"),

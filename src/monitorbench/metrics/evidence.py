@@ -77,8 +77,10 @@ def _overlap(one: Span, other: Span) -> float:
 
 
 def n_spans(judged: Columns) -> int:
-    """The number of gold spans."""
-    return 0 if judged.located is None else int(judged.located[:, N_SPANS].sum())
+    """The number of gold spans that quotes are looked for; 0 of a monitor that quotes nothing anywhere."""
+    if judged.located is None or not judged.located[:, N_QUOTES].any():
+        return 0
+    return int(judged.located[:, N_SPANS].sum())
 
 
 def span_f1(judged: Columns) -> Located:

@@ -257,7 +257,7 @@ _NONE_OF = {
     "n_with_score": "no scores",
     "n_pairs": "no pair answered",
     "n_quotes": "no quotes",
-    "n_spans": "no gold spans",
+    "n_spans": "no gold spans, or no quotes",
     "n_by_step": "no sample with gold spans was judged by step",
 }
 

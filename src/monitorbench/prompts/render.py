@@ -111,7 +111,7 @@ class Renderer:
         writes_first = {
             PromptKind.EVIDENCE_FIRST: "writes its evidence",
             PromptKind.EXTRACT_THEN_JUDGE: "lists what was done",
-            PromptKind.GUARD: "answers as it was trained to, or writes more",
+            PromptKind.GUARD: "answers in a form of its own, without reasoning",
         }
         if reasoning and (preamble := writes_first.get(prompt.kind)):
             raise ValueError(f"it {preamble} first; expected a monitor with reasoning=null")
