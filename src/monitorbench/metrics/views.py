@@ -88,7 +88,8 @@ def compare_views(asked: Mapping[str, Asked], *, resamples: int, seed: int) -> V
     overall, by_category, at_threshold = _Family(), _Family(), _Family()
     numbers: dict[str, SeenNumbers] = {}
     for name, way in asked.items():
-        own, rates = cell_numbers(way.judged), way.at_threshold and cell_numbers(way.at_threshold)
+        own = cell_numbers(way.judged)
+        rates = None if way.at_threshold is None else cell_numbers(way.at_threshold)
         facts = SeenNumbers(
             n=len(way.judged),
             n_unscored=own["n_unscored"].whole,
