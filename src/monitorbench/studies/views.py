@@ -23,6 +23,7 @@ from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.evaluations import read_covered, unscored_reasons
 from monitorbench.scoring.points import points_at
 from monitorbench.studies.candidates import Compose
+from monitorbench.studies.choose import on_split
 from monitorbench.studies.forecast import PlannedRun, forecast, print_forecast
 
 FILE, FIGURE = "views.json", "views.svg"
@@ -39,7 +40,7 @@ def compare_what_is_seen(study: Study, compose: Compose) -> Path:
     ensure(study, wanted)
     with judging_in_one_start(study) as judge:
         runs = [judge(asking) for asking in studies]
-        before = [judge(asking) for asking in _on_calibration(studies)] if study.views.at_thresholds else []
+        before = [judge(asking) for asking in _before(study, studies)]
     evaluations = [read_covered(study.paths.data, run, study.score.min_coverage) for run in runs]
     calibrations = [calibrate_run(study.model_copy(update={"run": run})) for run in before]
     points = points_at(calibrations, evaluations, other_dataset=False)
@@ -81,18 +82,13 @@ def compare_what_is_seen(study: Study, compose: Compose) -> Path:
 def print_views_plan(study: Study, compose: Compose) -> None:
     """Print what judging in all these ways takes."""
     studies = studies_of(study, compose)
-    studies += _on_calibration(studies) if study.views.at_thresholds else []
-    print_forecast(forecast(PlannedRun("evaluate", asking) for asking in studies))
+    runs = [*studies, *_before(study, studies)]
+    print_forecast(forecast(PlannedRun("evaluate", asking) for asking in runs))
 
 
-def _on_calibration(studies: Sequence[Study]) -> list[Study]:
-    """The same ways of asking on the calibration split."""
-    return [
-        asking.model_copy(
-            update={"evaluate": asking.evaluate.model_copy(update={"split": Split.CALIBRATION.value})}
-        )
-        for asking in studies
-    ]
+def _before(study: Study, studies: Sequence[Study]) -> list[Study]:
+    """The same ways of asking on the calibration split, where rates at thresholds are compared."""
+    return [on_split(asking, Split.CALIBRATION) for asking in studies] if study.views.at_thresholds else []
 
 
 def studies_of(study: Study, compose: Compose) -> list[Study]:
