@@ -24,6 +24,7 @@ from monitorbench.annotation.reading import AnnotatorAnswer, checked
 from monitorbench.annotation.stage import write_batches
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import ADJUDICATOR, Annotation, Labelling
+from monitorbench.config.ending import printable
 from monitorbench.config.study import Study
 from monitorbench.labelling.pool import Pool, read_pool
 from monitorbench.metrics.bootstrap import FloatArray
@@ -170,7 +171,7 @@ def _record(
         write_json(run.path / POOL, {"files": files, **kept, "thresholds": pool.thresholds})
         n_labels = sum(question.label in tuple(Label) for question in questions)
         results |= {"monitors": pool.monitors, "n_labels": n_labels, "n_asked": n_next, "answer": says}
-    print(says, flush=True)
+    print(printable(says), flush=True)
     return run.path
 
 
