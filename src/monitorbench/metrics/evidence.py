@@ -121,7 +121,8 @@ def last_step(judged: Columns) -> Located:
 def _by_step(judged: Columns) -> BoolArray:
     if judged.located is None:
         return np.zeros(len(judged), dtype=np.bool_)
-    return judged.located[:, FIRST_MARKED] != NO_STEP
+    inside: BoolArray = judged.located[:, FIRST_MARKED] != NO_STEP
+    return inside
 
 
 def _first_marked_is(judged: Columns, column: int) -> Located:
