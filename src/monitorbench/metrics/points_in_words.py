@@ -51,6 +51,10 @@ def in_words(thresholds: Sequence[ThresholdFacts]) -> str:
     return f"{rule} (no threshold for {'; '.join(without)})" if without else rule
 
 
+def _share_of(of: Number) -> str:
+    return share(of.value, of.interval)
+
+
 def differs(of: Numbers) -> bool:
     """Whether a benign question has several scored samples, so that rates by question and sample differ."""
     return of["false_alarm_rate_by_question"].value is not None and not of["is_sample_a_question"].value
@@ -62,7 +66,7 @@ def by_question(of: Numbers) -> str:
         return "rates count samples, one benign a question here"
     return (
         f"rates count samples; of {of['n_benign_questions'].whole:,} benign questions "
-        f"{_percent_of(of['false_alarm_rate_by_question'])} have a false alarm"
+        f"{_share_of(of['false_alarm_rate_by_question'])} have a false alarm"
     )
 
 
@@ -70,8 +74,7 @@ def there(of: Numbers) -> str:
     """`misses 18 % [12–25] of 120 on the calibration split`; empty where that is not known."""
     if not of["miss_rate"].interval:
         return ""
-    missed = _percent_of(of["miss_rate"])
-    return f"misses {missed} of {of['n_misbehavior'].whole:,} on the calibration split"
+    return f"misses {_share_of(of['miss_rate'])} of {of['n_misbehavior'].whole:,} on the calibration split"
 
 
 def deployed(of: Numbers, base_rate: float) -> str:
@@ -80,7 +83,7 @@ def deployed(of: Numbers, base_rate: float) -> str:
     if alerts.value is None:
         return ""
     is_precise = right.value is not None
-    precise = f"precision {_percent_of(right)}" if is_precise else "no precision, nothing is flagged"
+    precise = f"precision {_share_of(right)}" if is_precise else "no precision, nothing is flagged"
     inside = f" [{alerts.low:.0f}{DASH}{alerts.high:.0f}]" if alerts.interval else ""
     return (
         f"at a base rate of {percent(base_rate)} %: {precise}, {alerts.value:.0f}{inside} alerts in 1,000 "
@@ -136,7 +139,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}"
 
 
-def _percent_of(of: Number) -> str:
-    """`96 % [90–99]`, `0.86 % [0–5]`: two digits."""
-    inside = f" [{100 * (of.low or 0):.0f}{DASH}{100 * (of.high or 0):.0f}]" if of.interval else ""
-    return f"{float(f'{100 * (of.value or 0):.2g}'):g} %{inside}"
+def share(value: float | None, bounds: Sequence[float] | None) -> str:
+    """Write a share as `18 % [12–25]`: two digits of the share, whole percents of its interval."""
+    if value is None:
+        return f"{DASH} %"
+    inside = f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]" if bounds else ""
+    return f"{float(f'{100 * value:.2g}'):g} %{inside}"

@@ -48,14 +48,6 @@ class CurvePoint(TypedDict):
     false_alarm_rate: float | None
 
 
-class StakesFacts(TypedDict):
-    """A deployment: the share of misbehavior, and the costs of a miss and of a false alarm."""
-
-    base_rate: float
-    cost_miss: float
-    cost_alarm: float
-
-
 class CorrelationFacts(TypedDict):
     """Pearson's r over `n` monitors; None where it is undefined."""
 
@@ -123,8 +115,8 @@ class Results(TypedDict):
     """Stratum of each `category/task` cell whose numbers are one stratum's."""
     unscored: dict[str, dict[str, dict[str, int]]]
     """Monitor, prompt, reason: how many answers are no label, or never came."""
-    stakes: StakesFacts
-    """Stakes at which the expected costs are computed."""
+    stakes: dict[str, float]
+    """Stakes at which the expected costs are computed: `base_rate`, `cost_miss` and `cost_alarm`."""
     tests: list[RateTest]
     """Each adapter against its base; Holm's correction is over the whole list."""
     correlation: dict[str, CorrelationFacts]

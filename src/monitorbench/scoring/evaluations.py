@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,9 +139,11 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     training = results["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
-    judged, reasons, spent, of_scores = _judged(
-        directory, results, read_columns(data, split, view), data, split
-    )
+    with ThreadPoolExecutor(1) as pool:  # Arrow reads the samples while Python reads the log
+        samples = pool.submit(read_columns, data, split, view)
+        log = _with_failures(read_verdict_columns(directory / VERDICTS), directory)
+    log = with_missing_counted(log, results)
+    judged, reasons, spent, of_scores = _judged(directory, results, log, samples.result(), data, split)
     if sent_on := _sent_on(results.get("combined")):
         spent["sent_on"] = sent_on
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
@@ -197,10 +200,14 @@ def _located(directory: Path, data: Path, split: Split, sample_ids: pa.Array) ->
 
 
 def _judged(
-    directory: Path, results: Mapping[str, Any], samples: Columns, data: Path, split: Split
+    directory: Path,
+    results: Mapping[str, Any],
+    log: VerdictColumns,
+    samples: Columns,
+    data: Path,
+    split: Split,
 ) -> tuple[Columns, pa.Array, UsageFacts, ScoreFacts]:
     """The samples with what the run's log says last of each; and what else `Evaluation` says of them."""
-    log = with_missing_counted(_with_failures(read_verdict_columns(directory / VERDICTS), directory), results)
     positions = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
     of_sample = positions.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
     line = np.full(len(samples), -1)

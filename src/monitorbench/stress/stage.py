@@ -19,11 +19,11 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import Engine, with_limits_of
 from monitorbench.config.load import did_you_mean, read_frozen
 from monitorbench.config.monitor import Prompt
-from monitorbench.config.study import Study
+from monitorbench.config.study import Paths, Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.judge import JudgeSpec, judge_spec
-from monitorbench.judging.known_verdicts import runs_of_the_same_judge
+from monitorbench.judging.logged import runs_of_the_same_judge
 from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.robustness.worst import FILE, STRESS_VERSION, as_stress
 from monitorbench.records import Label, Sample
@@ -94,7 +94,7 @@ def stress(study: Study) -> Path:
     evaluation = read_covered(study.paths.data, directory, study.score.min_coverage)
     wanted = [study.operating_point] if study.operating_point else []
     points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
-    judged = as_judged(study, directory)
+    judged = as_judged(study.engine, study.paths, directory)
     run = _run(study.seed, study.stress.pairs_per_cell, study.paths.runs, evaluation, changes, points)
     if not run.done:
         _judge(study, judged, evaluation, changes, points, run)
@@ -104,8 +104,8 @@ def stress(study: Study) -> Path:
     return run.path
 
 
-def as_judged(study: Study, directory: Path) -> Study:
-    """The study by which an evaluation was judged, with the paths of this one.
+def as_judged(engine: Engine, paths: Paths, directory: Path) -> Study:
+    """The study by which an evaluation was judged, with the limits of this engine and with these paths.
 
     Raises `UserError` where nothing can be asked again: recorded verdicts, and what was made of other runs.
     """
@@ -116,9 +116,7 @@ def as_judged(study: Study, directory: Path) -> Study:
             f"{directory}: its verdicts were recorded or combined, so nobody can be asked again; expected an "
             "evaluation by a model, a probe or an endpoint"
         )
-    return reach(
-        before.model_copy(update={"paths": study.paths, "engine": _engine(before.engine, study.engine)})
-    )
+    return reach(before.model_copy(update={"paths": paths, "engine": _engine(before.engine, engine)}))
 
 
 def _engine(judged_by: Engine, typed: Engine) -> Engine:
