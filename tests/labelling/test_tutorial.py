@@ -1,6 +1,5 @@
 """The tutorial from a log without labels to a gate: its own commands, on the example's scores."""
 
-import csv
 import json
 import re
 import shlex
@@ -10,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import ROOT, monitorbench
-
-from monitorbench.annotation.files import read_returned
+from traffic import return_batches
 
 pytestmark = pytest.mark.slow
 PAGE = ROOT / "docs" / "tutorial" / "few-labels.md"
@@ -36,19 +34,6 @@ def log(folder: Path, name: str, threshold: float, seed: int) -> dict[str, bool]
     return {f"r{i}": bool(bad) for i, bad in enumerate(is_bad)}
 
 
-def read(folder: Path, is_bad: dict[str, bool]) -> None:
-    """Both readers return the batch of the newest round."""
-    run = max((folder / "runs" / "label").iterdir(), key=lambda path: path.stat().st_mtime)
-    for reader in ("first", "second"):
-        rows = read_returned(run / "batches" / reader / "batch.csv")
-        with (folder / f"{reader}.csv").open("w", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(("item", "batch", "label", "note", "request", "response"))
-            for row in rows:
-                told = "misbehavior" if is_bad[row.response or ""] else "benign"
-                writer.writerow((row.item, f"batch-{row.reader}", told, "", row.request, row.response))
-
-
 def test_the_tutorials_commands_lead_from_a_log_to_a_gate(tmp_path: Path):
     """Otherwise: a team stands in the middle of the way with a run that the next command refuses."""
     shutil.copy(ROOT / "examples" / "scores.csv", tmp_path)
@@ -66,7 +51,8 @@ def test_the_tutorials_commands_lead_from_a_log_to_a_gate(tmp_path: Path):
     for line in "".join(blocks).splitlines():
         _, *arguments = shlex.split(line)
         if "annotation.returned" in line:
-            read(tmp_path, is_bad)
+            run = max((tmp_path / "runs/label").iterdir(), key=lambda path: path.stat().st_mtime)
+            return_batches(run, tmp_path, lambda _, of: "misbehavior" if is_bad[of] else "benign")
         done = monitorbench(*arguments, folder=tmp_path)
         assert done.returncode == 0, (line, done.stdout, done.stderr)
         said[line] = " ".join((done.stdout + done.stderr).split())
