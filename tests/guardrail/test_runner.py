@@ -215,3 +215,13 @@ def test_a_runner_that_is_closed_judges_nothing():
     runner.close()
     with pytest.raises(RuntimeError):
         runner.begin(said("0.1"), in_a_minute())
+
+
+def test_what_is_much_longer_than_any_calibrated_text_says_so():
+    """If it failed: a promise of short texts would stand, without a word, behind a session's decision."""
+    with monitor_of(longest=1) as monitor:
+        found = monitor.verdict(said("0.7"), in_a_minute())
+    assert found.flagged is True
+    assert found.detail.startswith("read up to 3 tokens, calibrated on up to 1")
+    with monitor_of(longest=2) as monitor:
+        assert monitor.verdict(said("0.7"), in_a_minute()).detail == ""

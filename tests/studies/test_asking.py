@@ -160,3 +160,21 @@ def test_a_monitor_that_is_shown_nothing_is_refused(
     """The same verdicts would be compared with themselves."""
     with pytest.raises(ConfigError, match="expected one language model"):
         studies_of(study(*typed), compose(*typed))
+
+
+def test_each_way_has_a_threshold_of_its_own(
+    study: Callable[..., Study], compose: Any, use_engine: Any, says_by_prompt: Any, capsys: Any
+):
+    """Rates would be compared at the threshold of another way of asking, or calibrated on the test split."""
+    typed = ("views.views=[all,no_reasoning]", "views.at_thresholds=true")
+    typed += ("dataset.calibration.pairs_per_cell=2", "calibrate.alpha=0.7", "calibrate.delta=0.5")
+    engine = use_engine(says_by_prompt)
+    directory = compare_what_is_seen(study(*typed), compose(*typed))
+    facts = json.loads((directory / "views.json").read_text())["asked"]
+    assert all(set(of["rates_at_threshold"]) == {"miss_rate", "false_alarm_rate"} for of in facts.values())
+    assert set(facts["direct+no_reasoning"]["at_threshold"]) == {"miss_rate", "false_alarm_rate"}
+    assert len(engine.asked) > sum(of["n"] for of in facts.values()), (
+        "the calibration split is judged as well"
+    )
+    assert (directory / "views.svg").read_text().startswith("<svg")
+    assert "at calibrated thresholds" in capsys.readouterr().out

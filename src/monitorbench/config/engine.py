@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from monitorbench.config.answers import PromptKind
 from monitorbench.config.base import Config, ConfigError, FileName, UserError
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.hardware import (
@@ -22,7 +23,7 @@ from monitorbench.config.hardware import (
     runs_on_gpu,
     scoring_precision,
 )
-from monitorbench.config.monitor import Monitor, Prompt, PromptKind
+from monitorbench.config.monitor import Monitor, Prompt
 
 REPRODUCIBLE_WITHIN = 1e-4
 """Largest difference between two scores of one text that still counts as the same score."""
@@ -61,6 +62,7 @@ class _InProcess(Config):
     server: ClassVar[None] = None
     serves: ClassVar[None] = None
     by_token_ids: ClassVar[bool] = True
+    api: ClassVar[str] = "token ids"
     model_may_change: ClassVar[bool] = False
 
     def api_key(self) -> None:

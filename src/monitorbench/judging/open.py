@@ -65,8 +65,13 @@ def open_judge(
         )
     if prompt.unit.by == "trajectory":
         return judge
-    from monitorbench.judging.pieces import PiecesJudge
+    from monitorbench.judging.pieces import LedgerJudge, PiecesJudge
 
+    if prompt.unit.by == "ledger":
+        if not isinstance(judge, PromptJudge):
+            judge.close()
+            raise ConfigError("unit=ledger: a list is a prompt's; expected a language model without a head")
+        return LedgerJudge(judge, prompt.unit)
     return PiecesJudge(judge, prompt.unit)
 
 
@@ -97,6 +102,11 @@ def open_prompt(
     model = open_model(monitor, engine, models, spent=spent, run=run, shared=shared)
     is_remote = not engine.takes_token_ids
     if model.tokenizer is None:
+        if (engine.api == "moderations") != (prompt.guard is not None):
+            raise ConfigError(
+                f"{where}: expected prompt=moderation with a moderation endpoint (engine.api=moderations), "
+                "and for a guard model an engine that takes token ids (engine.by_token_ids=true)"
+            )
         from monitorbench.judging.endpoint import ChatJudge
 
         return ChatJudge(model, prompt, monitor.reasoning, identity, shots, words, is_remote=is_remote)

@@ -7,6 +7,9 @@ from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
 from monitorbench.metrics.table import Number, Numbers
 from monitorbench.metrics.written import DASH
 
+LONGER = 2.0
+"""How many times as long as the longest calibrated text one has to be before it is said."""
+
 
 def threshold(value: float | None) -> str:
     """`.629`: up to six digits; metrics.json has all of them."""
@@ -110,7 +113,7 @@ def drift_in_words(found: Drift) -> str:
 def notes(dataset: str, point: OperatingPointFacts) -> list[str]:
     """List what voids a promise or makes it worthless on this dataset, by its directory's name.
 
-    That is a calibration on another one, drifted scores, or nothing flagged.
+    That is a calibration on another one or on shorter texts, drifted scores, or nothing flagged.
     """
     lines = [line] if (line := elsewhere(dataset, point)) else []
     if point.get("flags_nothing"):
@@ -118,7 +121,17 @@ def notes(dataset: str, point: OperatingPointFacts) -> list[str]:
     changed = point.get("drift")
     if changed is not None and changed["p_value"] < DRIFTED:
         lines.append(drift_in_words(changed))
-    return lines
+    return [*lines, *filter(None, [longer(*point.get("longest_prompts", (None, None)))])]
+
+
+def longer(calibrated: float | None, here: float | None) -> str:
+    """`read up to 40,000 tokens, calibrated on up to 8,000: …`; empty up to `LONGER` times as long."""
+    if calibrated is None or here is None or here <= LONGER * calibrated:
+        return ""
+    return (
+        f"read up to {here:,.0f} tokens, calibrated on up to {calibrated:,.0f}: the promise says nothing of "
+        "texts so much longer"
+    )
 
 
 def percent(share: float) -> str:

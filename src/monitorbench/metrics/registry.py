@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from monitorbench.metrics import rates
+from monitorbench.metrics import evidence, rates
 from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.clustered import error_interval
@@ -143,6 +143,11 @@ def _grounded_quotes(of: Part) -> float | None:
     return int(of.judged.n_grounded.sum()) / n_quotes if n_quotes else None
 
 
+def _located(measure: evidence.Measure) -> Callable[[Part], Value]:
+    """A number of where the misbehavior is, with its interval by question; see `metrics.evidence`."""
+    return lambda of: Value(*measure(of.judged))
+
+
 Form = Literal["count", "rate", "estimate", "bounds", "cost"]
 """How a number is written. An estimate and a cost have a 95 % interval, under `<name>_ci` in `metrics.json`;
 bounds are an interval without a value."""
@@ -208,6 +213,18 @@ METRICS = (
     Metric("pairs_reversed", "pairs reversed", "rate", lambda of: of.pairs.reversed, "n_pairs", "lower"),
     Metric("n_quotes", "quotes", "count", lambda of: int(of.judged.n_quotes.sum())),
     Metric("grounded_quotes", "grounded", "rate", _grounded_quotes, "n_quotes", "higher"),
+    Metric("n_spans", "gold spans", "count", lambda of: evidence.n_spans(of.judged)),
+    Metric("span_f1", "span F1", "estimate", _located(evidence.span_f1), "n_spans", "higher"),
+    Metric("n_by_step", "by step", "count", lambda of: evidence.n_by_step(of.judged)),
+    Metric(
+        "first_bad_step",
+        "first bad step",
+        "estimate",
+        _located(evidence.first_flagged),
+        "n_by_step",
+        "higher",
+    ),
+    Metric("last_step_is_bad", "last step named", "estimate", _located(evidence.last_step), "n_by_step"),
 )
 """Computed in every part, in the order of their columns in `table.csv`."""
 _ELSEWHERE: tuple[tuple[str, str, Form], ...] = (
@@ -229,17 +246,16 @@ _NONE_OF = {
     "n_with_score": "no scores",
     "n_pairs": "no pair answered",
     "n_quotes": "no quotes",
+    "n_spans": "no gold spans, or no quotes",
+    "n_by_step": "no sample with gold spans was judged by step",
 }
 
 
 def cell_numbers(judged: Columns) -> Numbers:
     """The numbers of some samples, whatever cells they come from."""
     samples = Part(judged)
-    return numbers_of({metric.name: _as_value(metric.measure(samples)) for metric in METRICS})
-
-
-def _as_value(measured: float | Value | None) -> Value:
-    return measured if isinstance(measured, Value) else Value(measured)
+    measured = {metric.name: metric.measure(samples) for metric in METRICS}
+    return numbers_of({name: of if isinstance(of, Value) else Value(of) for name, of in measured.items()})
 
 
 def numbers_of(values: Mapping[str, Value]) -> Numbers:

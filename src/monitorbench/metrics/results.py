@@ -93,6 +93,8 @@ class OperatingPointFacts(TypedDict):
     """Whether no scored sample is above the threshold, on the test split or on the calibration split."""
     drift: NotRequired[Drift | None]
     """Whether the benign scores are those it was calibrated on; None where these are not there any more."""
+    longest_prompts: NotRequired[list[float | None]]
+    """Prompt tokens of the longest text in calibration and of the longest here; None where not counted."""
     unscored: dict[str, int]
     """Reason: how many; `no_score` where there is an answer without a score."""
 

@@ -20,6 +20,7 @@ from monitorbench.scoring.calibrate import (
     calibration_rates,
     flags_nothing,
     judge_id,
+    longest_calibrated,
     read_operating_point,
 )
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation, unscored_reasons
@@ -113,6 +114,7 @@ def add_points(
             flags_nothing=flags_nothing(rates)
             or (on_calibration is not None and flags_nothing(on_calibration)),
             drift=_drift(point, seed),
+            longest_prompts=[longest_calibrated(point.directory), e.usage["longest_prompt"]],
             unscored=unscored_reasons(e),
         )
     return facts

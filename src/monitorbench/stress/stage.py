@@ -38,6 +38,7 @@ from monitorbench.stress.changes.code import CODE
 from monitorbench.stress.changes.insertions import INJECTIONS, OWN_WORDS, PADDING
 from monitorbench.stress.changes.options import OPTIONS
 from monitorbench.stress.changes.prose import LOOKALIKES, PARAPHRASES
+from monitorbench.stress.changes.turns import TURNS, among_turns
 from monitorbench.stress.judged import StressJudging, judge_all, stress_facts, write_cases
 
 CHANGES: tuple[Change, ...] = (
@@ -49,6 +50,9 @@ CHANGES: tuple[Change, ...] = (
     *CODE,
     *LOOKALIKES,
 )
+"""Changes that `all` stands for."""
+BY_NAME = (*CHANGES, *TURNS)
+"""With those that are tried only where they are named: texts that few judges' contexts hold."""
 EVERYTHING = "all"
 
 
@@ -61,19 +65,19 @@ def chosen(names: Sequence[str]) -> list[Change]:
     for name in names:
         matches = {
             change.name
-            for change in CHANGES
+            for change in (CHANGES if name == EVERYTHING else BY_NAME)
             if name == EVERYTHING or f"{change.name}.".startswith(f"{name}.")
         }
         if not matches:
             candidates = [
-                *dict.fromkeys(family(change.name) for change in CHANGES),
-                *(change.name for change in CHANGES),
+                *dict.fromkeys(family(change.name) for change in BY_NAME),
+                *(change.name for change in BY_NAME),
             ]
-            families = ", ".join(dict.fromkeys(family(change.name) for change in CHANGES))
+            families = ", ".join(dict.fromkeys(family(change.name) for change in BY_NAME))
             near = did_you_mean(name, candidates, "") or f"expected {EVERYTHING} or one of {families}"
             raise ConfigError(f"stress.changes={name}: no such change; {near}")
         wanted |= matches
-    return [change for change in CHANGES if change.name in wanted]
+    return [change for change in BY_NAME if change.name in wanted]
 
 
 _log = logging.getLogger(__name__)
@@ -158,7 +162,10 @@ def _judge(
         known=[evaluation.directory, *runs_of_the_same_judge(run, "evaluation")],
     )
     judged.engine.api_key()
-    samples = drawn(study.stress.pairs_per_cell, evaluation)
+    everything = read_split(evaluation.data, evaluation.split, evaluation.view)
+    samples = drawn(study.stress.pairs_per_cell, everything)
+    in_turns = {change.name: change for change in among_turns(everything)}
+    changes = [in_turns.get(change.name, change) for change in changes]
     with run.recording(study) as results:
         cases = judge_all(judging, samples, changes, study.seed)
         write_cases(run.path, cases)
@@ -175,12 +182,11 @@ def _judge(
         }
 
 
-def drawn(pairs_per_cell: int, evaluation: Evaluation) -> list[Sample]:
-    """Draw samples of each cell and label that the evaluation judged, by content hash.
+def drawn(pairs_per_cell: int, samples: Sequence[Sample]) -> list[Sample]:
+    """Draw from the samples of each cell and label that the evaluation judged, by content hash.
 
     They are the first `stress.pairs_per_cell` pairs; if there are fewer, samples without a counterpart too.
     """
-    samples = read_split(evaluation.data, evaluation.split, evaluation.view)
     units: defaultdict[tuple[Cell, Label], set[str]] = defaultdict(set)
     for one in samples:
         units[one.cell, one.label].add(one.pair_id or one.id)

@@ -3,7 +3,7 @@
 Each way is an evaluation run of its own, all in one start of the engine, and the comparison is a run, too.
 `wording` chooses a prompt on the validation split and on no other, in `wording.json`; then the test split is
 judged under the chosen prompt, under all of them, or not at all: its scores have no part in the choice.
-`views` compares every view, unit and policy with the first, in `views.json`.
+`views` compares every view, unit and policy with the first, in `views.json`, and draws it in `views.svg`.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,21 @@ from monitorbench.judging.adapters import judging_in_one_start
 from monitorbench.metrics.prompts import choose_wording
 from monitorbench.metrics.views import Asked, compare_views
 from monitorbench.records import Split, UnscoredReason
+from monitorbench.report.figures.views import seen_figure
 from monitorbench.report.tables.tables import show_choice
 from monitorbench.report.tables.views import show_views
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import content_hash, write_json
+from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
+from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.evaluations import Evaluation, read_covered, unscored_reasons
+from monitorbench.scoring.points import points_at
 from monitorbench.scoring.score import WORDING_FILE
 from monitorbench.studies.candidates import Compose
 from monitorbench.studies.choose import on_split
 from monitorbench.studies.forecast import PlannedRun, forecast, print_forecast
 
-VIEWS_FILE = "views.json"
+VIEWS_FILE, VIEWS_FIGURE = "views.json", "views.svg"
 
 
 def choose_a_wording(study: Study, compose: Compose) -> Path:
@@ -74,18 +77,32 @@ def compare_what_is_seen(study: Study, compose: Compose) -> Path:
     `ConfigError` for a monitor that is shown nothing, and what `evaluate` raises.
     """
     studies = studies_of(study, compose)
-    ensure(study, [Split(study.evaluate.split)])
+    calibrating = [Split.CALIBRATION] if study.views.at_thresholds else []
+    ensure(study, [Split(study.evaluate.split), *calibrating])
     with judging_in_one_start(study) as judge:
         runs = [judge(asking) for asking in studies]
+        before = [judge(asking) for asking in _before(study, studies)]
     read = [read_covered(study.paths.data, run, study.score.min_coverage) for run in runs]
+    calibrations = [calibrate_run(study.model_copy(update={"run": run})) for run in before]
+    at = {
+        point.evaluation.prompt: point.evaluation.judged
+        for point in points_at(calibrations, read, other_dataset=False)
+    }
     asked = {
-        of.prompt: Asked(of.judged, unscored_reasons(of).get(UnscoredReason.NOT_SHOWN.value, 0), of.usage)
+        of.prompt: Asked(
+            of.judged,
+            unscored_reasons(of).get(UnscoredReason.NOT_SHOWN.value, 0),
+            of.usage,
+            at.get(of.prompt),
+        )
         for of in read
     }
-    run, said = _comparison(study, "views", read, runs, {})
+    points = {"points": ",".join(path.name for path in calibrations)} if calibrations else {}
+    run, said = _comparison(study, "views", read, runs, points)
     with run.recording(study) as results:
         facts = compare_views(asked, resamples=study.score.resamples, seed=study.seed)
         write_json(run.path / VIEWS_FILE, facts)
+        write_atomically(run.path / VIEWS_FIGURE, seen_figure(facts))
         show_views(facts, read[0].monitor)
         results |= {**said, "n": len(read[0].judged)}
     for path in runs:
@@ -118,7 +135,14 @@ def print_wording_plan(study: Study, compose: Compose) -> None:
 
 def print_views_plan(study: Study, compose: Compose) -> None:
     """Print what judging in all these ways takes."""
-    print_forecast(forecast(PlannedRun("evaluate", asking) for asking in studies_of(study, compose)))
+    studies = studies_of(study, compose)
+    runs = [*studies, *_before(study, studies)]
+    print_forecast(forecast(PlannedRun("evaluate", asking) for asking in runs))
+
+
+def _before(study: Study, studies: Sequence[Study]) -> list[Study]:
+    """The same ways of asking on the calibration split, where rates at thresholds are compared."""
+    return [on_split(asking, Split.CALIBRATION) for asking in studies] if study.views.at_thresholds else []
 
 
 def studies_of(study: Study, compose: Compose) -> list[Study]:
