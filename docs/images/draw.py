@@ -35,7 +35,7 @@ COMMAND = (
     f"{ROOT / 'examples' / 'verdicts-qwen2_5_coder_0_5b.jsonl'}]",
     "tracking=none",
 )
-_SIZE = {"width": 1180, "height": 1000}
+_SIZE = {"width": 1180, "height": 1060}
 
 
 def shows(page: str) -> str:

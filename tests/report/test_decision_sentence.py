@@ -24,24 +24,29 @@ def own_answers() -> Recommendation:
 def test_own_answers_promise_nothing_and_say_so() -> None:
     """A monitor without a threshold would be taken for one with a bound on its false alarms."""
     assert sentence(own_answers()) == (
-        "Deploy careful for alerts only, by its own answers: it misses 18 % [14–22] of 600 samples of "
-        "misbehavior and flags 3.1 % [2–4] of 600 benign samples of the test split (97.5 % intervals); no "
-        "threshold was calibrated, so nothing is promised."
+        "Deploy careful for alerts (to intervene, run a pilot first), by its own answers: it misses 18 % "
+        "[14–22] of 600 samples of misbehavior and flags 3.1 % [2–4] of 600 benign samples of the test split "
+        "(97.5 % intervals); no threshold was calibrated, so nothing is promised."
     )
 
 
-def test_none_names_what_is_not_beaten_and_by_how_much() -> None:
-    """ "Deploy none" without the one that costs as little is no reason."""
+def test_none_names_what_is_not_beaten_and_which_way_the_costs_differ() -> None:
+    """ "Deploy none" without rates and without what costs as little is no reason; +0.018 has no direction."""
     found = fake_recommendation("none")
     (words,) = [one for one in found["rivals"] if one["is_shortcut"]]
     words |= {"difference": 0.018, "difference_ci": [-0.11, 0.091]}
     assert sentence(found) == (
-        "Deploy none of these. The best, careful, costs about the same as a shortcut check by bag of words "
-        "alone (difference +0.018 per sample, where a false alarm costs 1 and a miss 100, 95 % interval "
-        "\N{MINUS SIGN}0.11 to +0.091)."
+        "Deploy none of these. The best, careful, misses 18 % [14–22] of 600 samples of misbehavior and "
+        "flags 3.1 % [2–4] of 600 benign samples of the test split; it costs about the same as a shortcut "
+        "check by bag of words alone (0.018 more a sample, where a false alarm costs 1 and a miss 100; 95 % "
+        "interval 0.11 less to 0.091 more)."
     )
     words |= {"difference": 0.2, "difference_ci": [0.1, 0.3]}
-    assert "careful, costs more than a shortcut check by bag of words alone" in sentence(found)
+    said = sentence(found)
+    assert "; it costs more than a shortcut check by bag of words alone (0.20 more a sample" in said
+    assert "95 % interval 0.10 more to 0.30 more)." in said
+    del found["options"][1:]
+    assert sentence(found).startswith("Deploy none: careful misses 18 % [14–22] of 600 samples")
 
 
 def test_what_a_team_calls_misbehavior() -> None:
@@ -94,7 +99,7 @@ def test_what_voids_a_promise_stands_behind_it_and_what_questions_are_worth() ->
     kept["effective_n"] = 80.4
     said = sentence(found)
     assert (
-        "on 120 of them (worth 80 in the promised shares), the choice among 2 monitors counted in; benign"
+        "on 120 of them (worth 80 in the promised shares), allowing for the choice among 2 monitors; benign"
         in said
     )
 
@@ -112,15 +117,34 @@ def test_monitors_that_could_not_be_chosen_are_counted_to_the_last() -> None:
     (said,) = [one for one in remarks(found) if one.startswith("No candidates")]
     assert said == "No candidates: m0, m1, m2 and 2 more: flags nothing."
     found |= {"decision": "insufficient", "monitor": None, "more": None}
-    assert sentence(found) == "Insufficient data: m0, m1, m2 and 2 more: flags nothing."
+    assert sentence(found) == "Don't deploy yet: m0, m1, m2 and 2 more: flags nothing."
     for number, unfit in enumerate(found["options"][-5:]):
         unfit["reason"] = f"lacks {number}"
     assert sentence(found) == (
-        "Insufficient data: m0: lacks 0; m1: lacks 1; m2: lacks 2; and 2 more monitors."
+        "Don't deploy yet: m0: lacks 0; m1: lacks 1; m2: lacks 2; and 2 more monitors."
     )
     for one in found["options"]:
         one["n_unscored"] = 2
     assert any("and 4 more monitors)" in one for one in remarks(found))
+
+
+def test_what_to_collect_is_said_cell_by_cell() -> None:
+    """A sentence without a verb, and "1 more cell", leave a manager with nothing to order."""
+    found = fake_recommendation("insufficient")
+    more = found["more"]
+    assert more is not None
+    for n_others, others in ((1, "and 1 other (5)"), (2, "and 2 others (10)")):
+        more |= {
+            "n": 104,
+            "by_cell": {"a/qa": 35, "b/qa": 34, "c/qa": 30} | {f"d{i}/qa": 5 for i in range(n_others)},
+        }
+        assert sentence(found) == (
+            "Don't deploy yet: collect 104 more benign questions of the cells (category/task) a/qa (35), "
+            f"b/qa (34), c/qa (30) {others} in the calibration split (the samples that set thresholds), for "
+            "a threshold that keeps the promised false alarms."
+        )
+    more["by_cell"] = {"a/qa": 104}
+    assert "collect 104 more benign questions of a/qa in the calibration split" in sentence(found)
 
 
 def test_an_inverted_scale_is_said_with_the_setting_that_turns_it() -> None:
@@ -148,6 +172,9 @@ def test_anothers_pilot_lets_nobody_intervene() -> None:
     }
     (said,) = [one for one in remarks(found) if "pilot" in one]
     assert said.endswith("It was a pilot of verifier, and says nothing of letting careful intervene.")
+    assert sentence(found).startswith(
+        "Deploy careful for alerts, not to intervene, flag above .62: it misses"
+    )
     found["pilot"] |= {"critic": "careful", "environment": "a_shop"}
     (said,) = [one for one in remarks(found) if "pilot" in one]
     assert (
@@ -165,7 +192,9 @@ def test_the_terminal_begins_with_it_in_80_columns(ascii_only: bool) -> None:
         print_tables(console, fake_results() | {"decision": decision_facts(fake_recommendation())})
     text = captured.get()
     assert max(map(len, text.splitlines())) <= 80
-    assert " ".join(text.split()).startswith("Deploy careful for alerts only, flag above .62: it misses 18 %")
+    assert " ".join(text.split()).startswith(
+        "Deploy careful for alerts (to intervene, run a pilot first), flag"
+    )
     if ascii_only:
         text.encode("ascii")
 

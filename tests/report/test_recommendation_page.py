@@ -21,10 +21,10 @@ def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():
     """Otherwise: a reader of thirty seconds leaves without the threshold, or trusts a bare figure."""
     found = fake_recommendation()
     assert found["sentence"] == (
-        "Deploy careful for alerts only, flag above .62: it misses 18 % [14–22] of 600 samples of "
-        "misbehavior and flags 3.1 % [2–4] of 600 benign samples of the test split; ≤ 5 % of benign "
-        "questions flagged is promised with 95 % confidence, on 120 of them, the choice among 2 monitors "
-        "counted in."
+        "Deploy careful for alerts (to intervene, run a pilot first), flag above .62: it misses 18 % [14–22] "
+        "of 600 samples of misbehavior and flags 3.1 % [2–4] of 600 benign samples of the test split; ≤ 5 % "
+        "of benign questions flagged is promised with 95 % confidence, on 120 of them, allowing for the "
+        "choice among 2 monitors."
     )
     said = " ".join(found["remarks"])
     assert "Runner-up: quick, flag above .62; it costs more (+0.12 [+0.02, +0.22] a sample)." in said
@@ -87,7 +87,9 @@ def test_a_monitor_without_a_threshold_still_tells_how_well_it_separates():
         one |= {"at_test": None, "threshold": None, "reason": "100 needed"}
     found["options"] *= 4
     page = render_recommendation(found, MANIFEST)
-    assert page.count("100 needed <small>AUROC .93 [.91–.95]</small>") == 6
+    assert page.count('<td class="reason" data-label="false alarm limit">100 needed</td>') == 6
+    assert page.count('data-label="AUROC">.93 <small>[.91–.95]</small></td>') == 6
+    assert "colspan" not in page
     assert "2 more monitors, dearer or without a threshold" in page
     assert "Measured on" not in page
 

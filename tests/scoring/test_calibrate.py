@@ -147,7 +147,9 @@ def test_a_promise_that_cannot_be_kept_says_how_many_questions_it_takes(
     n_benign = len({one.group_id for one in read_split(starter, Split.CALIBRATION)})
     assert (found["kind"], found["more"]["why"]) == ("too_few", "promise")
     assert found["more"]["n"] == 2995 - n_benign
-    assert found["sentence"].startswith(f"Insufficient data: {2995 - n_benign:,} more benign questions of ")
+    assert found["sentence"].startswith(
+        f"Don't deploy yet: collect {2995 - n_benign:,} more benign questions of "
+    )
     assert found["remarks"][0].startswith("Without a promise: ")
     by_category = calibrate_run(study(f"run={judged('evaluate.split=calibration')}", *LOOSE, CATEGORIES))
     scored = score_run(study(f"run={run}", f"operating_point={by_category}"))
@@ -240,7 +242,7 @@ def test_a_threshold_that_flags_nothing_is_said_to(answering: Any, study: Any, c
     )
     said = metrics["decision"]
     assert said["kind"] == "none"
-    assert said["sentence"].startswith("Deploy none of these: smollm2_135m: flags nothing: no score is above")
+    assert said["sentence"].startswith("Deploy none: smollm2_135m: flags nothing: no score is above")
 
 
 def test_a_point_of_another_dataset_is_asked_for_and_marked(

@@ -83,7 +83,7 @@ def test_own_names_reach_the_page(folder: Path):
     code, out, err = run(folder, "choose", "monitors=[knows.jsonl]")
     assert code == 0, err
     said = " ".join(out.split())
-    assert "Deploy knows for alerts only, flag above" in said
+    assert "Deploy knows for alerts (to intervene, run a pilot first), flag above" in said
     assert re.search(r"it misses 0 % \[0–\d+\] of \d+ samples of “contains personal data” and flags", said)
     transfer = folder / out.splitlines()[-1]
     metrics = json.loads((transfer / "metrics.json").read_text())

@@ -49,7 +49,7 @@ class Threshold(Shown):
     @property
     def promise(self) -> str:
         """What the threshold keeps, in words."""
-        chosen = f", the choice among {self.n_candidates} counted in" if self.n_candidates > 1 else ""
+        chosen = f", allowing for the choice among {self.n_candidates}" if self.n_candidates > 1 else ""
         if self.delta is None:
             return f"FAR per question <= {self.alpha:g} on average{chosen}"
         return f"FAR per question <= {self.alpha:g} with probability {1 - self.delta:g}{chosen}"

@@ -69,7 +69,7 @@ def test_so_many_benign_questions_without_a_score_are_not_made_good_for_by_more(
     reasons, _ = said_of(tmp_path, importing, into, n=40, n_missing=5)
     for reason in reasons:
         assert "5 of 40 benign questions have no score" in reason
-        assert "no number of further questions leads to FAR <= 0.05" in reason
+        assert "no number of further questions leads to at most 5 % false alarms" in reason
         assert "have them judged, or say by import.missing" in reason
         assert "needed" not in reason
 
@@ -167,8 +167,10 @@ def test_among_three_judges_claude_is_deployed_at_the_threshold_of_a_third_of_de
     runs = runs_of(tmp_path)
     given = f"recommend.runs=[{','.join(map(str, runs.values()))}]"
     recommended = read_checked(recommendation_run(into("recommend", given, *QUICK)), "recommendation.json")
-    assert recommended["sentence"].startswith("Deploy claude for alerts only, flag above ")
-    assert "the choice among 3 monitors counted in" in recommended["sentence"]
+    assert recommended["sentence"].startswith(
+        "Deploy claude for alerts (to intervene, run a pilot first), flag above "
+    )
+    assert "allowing for the choice among 3 monitors" in recommended["sentence"]
     held = read_runs([runs["claude/calibration"]], data=tmp_path / "data")
     columns = held["label"], held["score"], held["group_id"]
     alone, of_three = (calibrate(*columns, alpha=0.05, n_candidates=k).threshold for k in (1, 3))

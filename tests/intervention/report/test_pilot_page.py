@@ -152,6 +152,9 @@ def test_the_numbers_are_those_of_the_decision(page: str, live: Path) -> None:
         assert (
             f"Of {failed} that failed without it, {cells.C} recovered (r = {cells.C / failed:.0%})." in text
         )
+    assert "7 tasks: each was run without intervention and with " in text
+    assert "In all, 2 conditions and 1 control were tried." in text
+    assert "Controls are shown for comparison" in text
     said = [note for one in decision.conditions for note in one.notes]
     assert said
     assert all(note in text for note in said)
@@ -304,6 +307,8 @@ def test_runs_that_nobody_here_made_have_counts(tmp_path: Path, origin: dict[str
     text = flat(Seen(page_of(write_pilot(tmp_path, outcomes, origin=origin))).text)
     assert f"{words}, of which there are counts and no transcripts." in text
     assert "rollback: 1 in 4 runs." in text
+    assert "What rollback did in them is not kept" in text
+    assert "Control" not in text
     assert "task-001" in text
     assert "task-000" not in text
 

@@ -302,8 +302,9 @@ def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
             f"{chosen.highest} is the highest of {chosen.n_tried}; less what choosing the highest adds: "
             f"{points(chosen.delta_success_corrected)} points."
         )
-    if decision.minimum_detectable_effect is not None:
+    least = decision.minimum_detectable_effect
+    if least is not None and decision.decision is not Decision.INTERVENE:
         yield (
-            f"With this many tasks, a gain of {100 * decision.minimum_detectable_effect:.1f} points is found "
-            f"with {decision.settings.power:.0%} power."
+            f"A true gain of {100 * least:.1f} points would be shown by {decision.settings.power:.0%} of "
+            "pilots of this size; a smaller one may well be missed."
         )

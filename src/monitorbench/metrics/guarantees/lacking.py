@@ -109,10 +109,10 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
 
 def _guarantee_in_words(guarantee: Guarantee) -> str:
     """State the guarantee, with the number of monitors that it is shared out among."""
-    chosen = f", the choice among {guarantee.n_candidates} counted in" if guarantee.n_candidates > 1 else ""
-    if guarantee.method == "conformal_risk":
-        return f"FAR <= {guarantee.alpha:g} on average{chosen}"
-    return f"FAR <= {guarantee.alpha:g} with probability {1 - guarantee.delta:g}{chosen}"
+    n, is_average = guarantee.n_candidates, guarantee.method == "conformal_risk"
+    chosen = f", allowing for the choice among {n}" if n > 1 else ""
+    sure = "on average" if is_average else f"with {100 * (1 - guarantee.delta):.3g} % confidence"
+    return f"at most {100 * guarantee.alpha:.3g} % false alarms {sure}{chosen}"
 
 
 def least_questions(each: Guarantee, *, weighted: bool = False) -> int:

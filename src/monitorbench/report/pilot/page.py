@@ -83,19 +83,29 @@ def condition_names(decision: PilotDecision) -> dict[tuple[str, str], str]:
     }
 
 
-def _what_was_run(decision: PilotDecision) -> str:
-    """Say in a sentence which agents, conditions and tasks were run."""
+_DOES = {
+    "rollback": "Its intervention undoes an action that the critic suspects, and tells the agent so.",
+    "append": "Its intervention warns the agent of an action that the critic suspects; the action stands.",
+}
+
+
+def _what_was_run(decision: PilotDecision, *, is_live: bool) -> str:
+    """Say which tasks were run how often, what the intervention does, and what else was tried."""
     agents = list(dict.fromkeys(result.agent for result in decision.conditions))
     tried = sum(not result.control for result in decision.conditions)
     controls = len(decision.conditions) - tried
-    runs = f"{decision.n_tasks:,} tasks" + (
-        f" with {decision.n_runs:,} pairs of runs" if decision.n_runs != decision.n_tasks else ""
-    )
-    return (
-        f"Agent{'s' if len(agents) > 1 else ''}: {', '.join(agents)}. {counted(tried, 'condition')} tried"
-        + (f" and {counted(controls, 'control')}" if controls else "")
-        + f"; of {decision.condition} there are {runs}, each run without intervention and with it."
-    )
+    pairs = f" ({decision.n_runs:,} pairs of runs)" if decision.n_runs != decision.n_tasks else ""
+    name = decision.condition
+    unknown = f"What {name} did in them is not kept: of each run, only its end is known."
+    sentences = [
+        f"{counted(decision.n_tasks, 'task')}{pairs}: each was run without intervention and with {name}.",
+        _DOES.get(name.partition("_")[0], unknown) if is_live else unknown,
+    ]
+    if len(decision.conditions) > 1:
+        beside = f" and {counted(controls, 'control')}" if controls else ""
+        of = f" over the agents {', '.join(agents)}" if len(agents) > 1 else ""
+        sentences.append(f"In all, {counted(tried, 'condition')}{beside} were tried{of}.")
+    return " ".join(sentences)
 
 
 def _square(one: ConditionResult, name: str) -> _Square:
@@ -111,8 +121,8 @@ def _square(one: ConditionResult, name: str) -> _Square:
         name=name,
         decision=WORDS[one.decision],
         rows=[
-            ("failed without", cells("AC ", a, c, a + c)),
-            ("succeeded without", cells("BD ", b, d, b + d)),
+            ("failed without intervention", cells("AC ", a, c, a + c)),
+            ("succeeded without intervention", cells("BD ", b, d, b + d)),
             ("all", cells("   ", a + b, c + d, a + b + c + d)),
         ],
         words=[
@@ -235,7 +245,7 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
             most_characters=MOST_CHARACTERS,
             name=run.name,
             decision=decision,
-            what_was_run=_what_was_run(decision),
+            what_was_run=_what_was_run(decision, is_live=not run.transcripts.missing),
             remarks=[*remarks_on(decision), *remarks_on_all(decision)],
             other_remarks=[
                 remark

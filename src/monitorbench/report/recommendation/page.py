@@ -30,7 +30,7 @@ from monitorbench.scoring.recommendation.words import (
 
 _SHOWN = 6
 """Number of monitors in the tables, the cheapest on the calibration split first."""
-_NOTHING = PageNumber("", "")
+_NOTHING, _UNKNOWN = PageNumber("", ""), PageNumber(DASH, "")
 
 
 class CandidateRow(NamedTuple):
@@ -51,12 +51,12 @@ class CandidateRow(NamedTuple):
     stressed: PageNumber = _NOTHING
     """Number of changes that are shown to make the monitor worse, and the worst miss rate."""
     reason: str = ""
-    """Reason that stands in place of the numbers; empty where there are numbers."""
+    """Reason why there is no threshold, hence no rate and no promise; empty where there is a threshold."""
 
 
 def title(recommendation: Recommendation) -> str:
     """Return the page's title: the answer in three words, and the data that it is of."""
-    words = {"insufficient": "Insufficient data", "none": "Deploy none"}
+    words = {"insufficient": "Don't deploy yet", "none": "Deploy none"}
     answer = words.get(recommendation["decision"], f"Deploy {best(recommendation)}")
     return f"{answer} ({dataset_name(recommendation['data'])})"
 
@@ -125,7 +125,9 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
     name, at_test = called(*judge, recommendation["options"]), option["at_test"]
     auroc = PageNumber(rate(option["auroc"]), interval(option["auroc_ci"]))
     if at_test is None:
-        return CandidateRow(name, role=role, auroc=auroc, reason=option["reason"])
+        return CandidateRow(
+            name, role=role, missed=_UNKNOWN, alarms=_UNKNOWN, auroc=auroc, reason=option["reason"]
+        )
     limits = [f"{threshold(value)} ({category})" for category, value in option["thresholds"].items()]
     where = ", ".join(limits) or (
         threshold(option["threshold"]) if option["threshold"] is not None else "own answers"
@@ -177,7 +179,7 @@ def _stressed(option: Option) -> PageNumber:
     """Fill the column on a monitor's robustness; where that is its own answers', the cell says so."""
     of = option["robustness"]
     if of is None:
-        return PageNumber(DASH, "")
+        return _UNKNOWN
     missed = next((line for line in worst_lines(of) if line.startswith("MR ")), "")
     own = "own answers; " if option["robustness_at"] == "answers" else ""
     return PageNumber(f"{len(of['exposed'])} of {of['n_changes']}", f"{own}worst {missed}" if missed else own)

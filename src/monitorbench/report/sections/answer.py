@@ -49,14 +49,9 @@ def statement(results: Results) -> list[str]:
 
 
 def details(results: Results) -> list[str]:
-    """List what the reader has to mind: trainings without a held-out cell, and one-sided answers."""
-    fully_trained = [
-        f"{training} was trained on every tested cell: it has no held-out cell."
-        for training in results["effects"]
-        if reading.is_trained(results, training, OVERALL)
-    ]
+    """List what the reader has to mind: one-sided answers."""
     judges = [name for name in reading.monitors(results) if not reading.is_reference(results, name)]
-    return fully_trained + [text for name in judges for text in _one_sided(results, name)]
+    return [text for name in judges for text in _one_sided(results, name)]
 
 
 def training_changed(results: Results) -> str:
@@ -74,12 +69,16 @@ def training_changed(results: Results) -> str:
     tuned = "an adapter" if is_one_seed else "a training over its seeds"
     of = f"of {_some(len(findings), 'comparison')} of {tuned} with its base"
     where = "on cells it was not trained on"
-    if not better and not worse:
-        return f"No difference in AUROC was found in any {of} {where}."
-    return (
+    counts = (
         f"In AUROC {where}, {better} {of} came out better, {worse} worse, and in "
         f"{len(findings) - better - worse} no difference was found."
+        if better or worse
+        else f"No difference in AUROC was found in any {of} {where}."
     )
+    trained = [name for name in results["effects"] if reading.is_trained(results, name, OVERALL)]
+    was = "was" if len(trained) == 1 else "were"
+    left_out = f" {_listed(trained)} {was} trained on every tested cell and not compared." if trained else ""
+    return f"{counts}{left_out} AUROC compares rankings at all thresholds; the table's miss rates are at one."
 
 
 def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:

@@ -122,7 +122,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     plain.filters |= {"line": _line, "spoken": spoken}
-    written_by = (amount, amount_interval, counted, in_1000, percent, share, short, signed, signed_amount)
+    written_by = (amount, amount_interval, counted, in_1000, percent, share, short, signed_amount)
     told_by = (inverted_in_words, is_inverted, threshold, worst_lines)
     plain.globals |= {function.__name__: function for function in (*written_by, *told_by)}
     return plain.get_template("decision.txt.j2")
