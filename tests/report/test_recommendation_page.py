@@ -87,7 +87,8 @@ def test_a_monitor_without_a_threshold_still_tells_how_well_it_separates():
         one |= {"at_test": None, "threshold": None, "reason": "100 needed"}
     found["options"] *= 4
     page = render_recommendation(found, MANIFEST)
-    assert page.count('<td class="reason" data-label="false alarm limit">100 needed</td>') == 6
+    assert page.count('data-label="flag above">none</td>') == 6
+    assert page.count("No threshold for careful, quick, careful, quick, careful, quick: 100 needed.</p>") == 1
     assert page.count('data-label="AUROC">.93 <small>[.91–.95]</small></td>') == 6
     assert "colspan" not in page
     assert "2 more monitors, dearer or without a threshold" in page

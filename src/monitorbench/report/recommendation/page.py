@@ -125,9 +125,8 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
     name, at_test = called(*judge, recommendation["options"]), option["at_test"]
     auroc = PageNumber(rate(option["auroc"]), interval(option["auroc_ci"]))
     if at_test is None:
-        return CandidateRow(
-            name, role=role, missed=_UNKNOWN, alarms=_UNKNOWN, auroc=auroc, reason=option["reason"]
-        )
+        row = CandidateRow(name, role=role, where="none", auroc=auroc, reason=option["reason"])
+        return row._replace(missed=_UNKNOWN, alarms=_UNKNOWN, promise=_UNKNOWN)
     limits = [f"{threshold(value)} ({category})" for category, value in option["thresholds"].items()]
     where = ", ".join(limits) or (
         threshold(option["threshold"]) if option["threshold"] is not None else "own answers"
