@@ -20,12 +20,12 @@ from monitorbench.judging.identity import verdict_key
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 
-DATASET = "starter-0ce3f0c28857"
+DATASET = "starter-29d3f25bb3f8"
 SAMPLE_IDS = {
-    "train": "f1504d098e464375",
-    "validation": "e8d23277d782bdd3",
-    "calibration": "2b36711627b629b3",
-    "test": "e65b89e1f02596be",
+    "train": "bb8a3ad3154bbc74",
+    "validation": "8a1c74d0f26b5272",
+    "calibration": "c4bb656452975b96",
+    "test": "d2b21cb59452b3f5",
 }
 """Per split, SHA-256 over the sorted sample ids."""
 VERDICT_KEYS = {
@@ -34,14 +34,14 @@ VERDICT_KEYS = {
         "c9d0f77ad0ec78fde7c6d449",
         "11c784bd0cbb06e03b705728",
         "e91de5d1e08071b43019a40f",
-        "e872f7342ba1e3c8",
+        "663ff7b42f415248",
     ],
     "evidence": [
         "6945911da72f9d4c0715f5b7",
         "7eba2808a2829d44d17b80fb",
         "4555894d2ae9893411a8fd7c",
         "a66e555305b27e25c7a9742f",
-        "1e8f14c0711ad579",
+        "d6523d71d35dd8b2",
     ],
 }
 """The first four keys of each prompt, and SHA-256 over all 28 in their order."""

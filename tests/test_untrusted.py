@@ -13,19 +13,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors.numpy import save_file
 
 from monitorbench import untrusted
 from monitorbench.annotation.reading import read_candidates
-from monitorbench.config.base import UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
-from monitorbench.engines.stored.adapter import adapter_config
+from monitorbench.config.load import read_frozen
+from monitorbench.engines.stored.adapter import adapter_config, stated_base
 from monitorbench.engines.stored.gguf import gguf_tokenizer
+from monitorbench.engines.stored.head import read_directions, read_head
+from monitorbench.gate.frozen import read_gate, read_looks
 from monitorbench.gate.traffic import read_traffic
 from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.intervention import outcomes as pilot
 from monitorbench.intervention.recorded.marked_runs import read_step_scores
+from monitorbench.intervention.statistics.decision_file import read_decision
 from monitorbench.judging.recorded import read_recorded
 from monitorbench.records import Split
+from monitorbench.report.view.rows import Runs
+from monitorbench.runs.directory import write_manifest
+from monitorbench.runs.files import read_objects
+from monitorbench.runs.listing import listed
+from monitorbench.runs.run_folders import runs_in
+from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
 from monitorbench.scoring.control import outcomes as control
 from monitorbench.sources.archive import regular_files
 from monitorbench.sources.fetch import local
@@ -180,8 +191,6 @@ def test_every_reader_keeps_the_one_rule(reader: str, fault: str, tmp_path: Path
 @pytest.mark.parametrize("reader", READERS)
 def test_no_reader_reads_for_ever(reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """If it failed: a file that is slow to read would hold a night's run."""
-    if reader == "a team's samples":
-        pytest.skip("has a limit on each line and on what is unpacked")
     monkeypatch.setattr(untrusted, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(untrusted, "_BYTES_A_SECOND", float("inf"))
     (tmp_path / "slow.jsonl").write_bytes(SCORED)
@@ -229,12 +238,90 @@ def test_links_out_of_a_folder_are_not_followed(tmp_path: Path):
     assert read_files([inside], Import()).table.num_rows == 1  # as the hub's cache keeps its files
 
 
-@pytest.mark.parametrize("content", [DEEP, b"\xff\xfe{", b"[]", b'{"a": 1, "a": 2}'])
-def test_settings_of_an_adapter_are_one_object(content: bytes, tmp_path: Path):
-    """If it failed: an adapter from elsewhere would end in a traceback."""
-    (tmp_path / "adapter_config.json").write_bytes(content)
-    with pytest.raises(UserError, match=r"adapter_config\.json: no(t JSON| JSON object)"):
-        adapter_config(tmp_path)
+SHARED: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "frozen settings": ("run-000.json", lambda folder: read_frozen(folder / "run-000.json")),
+    "a stage's file": ("learning_curve.json", lambda folder: read_objects(folder / "learning_curve.json")),
+    "a stage's log": (VERDICTS, lambda folder: read_verdicts(folder / VERDICTS)),
+    "looks at a gate": ("looks.jsonl", lambda folder: read_looks(folder / "gate.json", "anchors")),
+    "a gate": ("gate.json", lambda folder: read_gate(folder / "gate.json")),
+    "an adapter": ("adapter_config.json", adapter_config),
+    "an adapter's base": ("base.json", stated_base),
+    "a head": ("h.safetensors", lambda folder: read_head(folder / "h.safetensors")),
+    "directions": ("h.safetensors", lambda folder: read_directions(folder / "h.safetensors")),
+    "a decision": ("decision.json", read_decision),
+}
+
+
+@pytest.mark.parametrize("content", [DEEP, b"\xff\xfe{", b"[1]", b"9" * 5000, b'{"a": 1, "a": 2}'])
+@pytest.mark.parametrize("reader", SHARED)
+def test_a_stages_own_file_that_somebody_shared_is_one_line(reader: str, content: bytes, tmp_path: Path):
+    """If it failed: a run, an adapter or a sweep's file from elsewhere would end in a traceback."""
+    name, read = SHARED[reader]
+    (tmp_path / "gate.json").write_bytes(b"{}")
+    (tmp_path / name).write_bytes(content + b"\n")
+    with pytest.raises((UserError, ConfigError)) as raised:
+        read(tmp_path)
+    assert name in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+VECTOR = np.ones(4, np.float32)
+WHOLE = {"mean": VECTOR, "scale": VECTOR, "v": VECTOR, "c": VECTOR[:1]}
+PLACE = {
+    "weights": "w",
+    "rendering": "r",
+    "shares": [1.0],
+    "positions": ["last"],
+    "layer": 1,
+    "position": "last",
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "tensors"),
+    [
+        ({}, {}),
+        ({}, {**WHOLE, "v": VECTOR[:3]}),
+        ({}, {**WHOLE, "q": VECTOR[None, :3]}),
+        ({}, {**WHOLE, "W": VECTOR[None], "b": VECTOR[:3]}),
+        ({"layer": "x"}, WHOLE),
+        ({"window": 0}, {**WHOLE, "q": VECTOR[None], "v": VECTOR[None]}),
+        ({"more": 1}, WHOLE),
+    ],
+)
+def test_a_head_whose_parts_do_not_fit_is_one_line(
+    place: dict[str, object], tensors: dict[str, np.ndarray], tmp_path: Path
+):
+    """If it failed: a head from elsewhere would end in a traceback once the model is loaded."""
+    file = tmp_path / "h.safetensors"
+    save_file(WHOLE, file, {"head": json.dumps(PLACE)})
+    assert read_head(file).suspicion(VECTOR[None]) > 0
+    save_file(tensors, file, {"head": json.dumps({**PLACE, **place})})
+    with pytest.raises(UserError, match=r"h\.safetensors: no head as train/fit\.py writes it"):
+        read_head(file)
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "table.csv", "learning_curve.json", VERDICTS, "episodes.jsonl"]
+)
+@pytest.mark.parametrize("fault", ["pipe", "deep"])
+def test_a_folder_of_runs_from_elsewhere_is_listed(name: str, fault: str, tmp_path: Path):
+    """If it failed: one pipe among the files would hold `view` and `runs list` for ever."""
+    for kind in ("evaluate", "train", "pilot"):
+        run = tmp_path / kind / "a-0123456789ab"
+        run.mkdir(parents=True)
+        identity = {"data": "d-0123456789ab", "split": "test", "seed": 0}
+        results = {"judge": {"name": "m", "prompt": "direct"}, "name": "all"}
+        write_manifest(run, {"status": "running", "identity": identity, "results": results})
+        (run / name).unlink(missing_ok=True)
+        if fault == "pipe":
+            os.mkfifo(run / name)
+        else:
+            (run / name).write_bytes(DEEP)
+        os.mkfifo(run / ".lock")
+    states = {listed(run, tmp_path)["state"] for run in runs_in(tmp_path)}
+    assert states == ({"damaged"} if name == "manifest.json" else {"stale"})
+    assert len(Runs(tmp_path, tmp_path).rows()) == 3
 
 
 def test_what_is_packed_well_is_read(tmp_path: Path):

@@ -9,6 +9,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 from scipy.stats import norm
 
 from benchmarks.coverage import Cell, Table, holds, means
@@ -20,6 +21,7 @@ from monitorbench.metrics.labelled import (
     estimated,
     rates_of,
 )
+from monitorbench.metrics.labelled_scores import expected_costs, promised_threshold
 from monitorbench.metrics.labels_to_ask import Design, LabelRound, draw, probabilities, risk, weights_of
 from monitorbench.metrics.rates import Interval, wilson_interval
 
@@ -31,6 +33,7 @@ WAYS: tuple[tuple[Design, Estimator, int], ...] = (
     ("stratified", "ipw", 1),
     ("active", "ipw", 1),
     ("active", "ppi", 2),
+    ("alerts", "ipw", 1),
 )
 """How labels are chosen, the estimator, and in how many rounds."""
 
@@ -45,9 +48,11 @@ class Pool(NamedTuple):
 
 
 def tables(seed: int, effort: float) -> Iterator[Table]:
-    """Coverage by base rate and number of labels, then how many labels a design saves."""
-    yield _coverage(np.random.default_rng([seed, 41]), max(10, round(500 * effort)))
-    yield _savings(np.random.default_rng([seed, 42]), max(10, round(300 * effort)))
+    """Coverage, what a design saves, thresholds with a promise, and the choice among eight monitors."""
+    yield _coverage(np.random.default_rng([seed, 41]), max(10, round(250 * effort)))
+    yield _savings(np.random.default_rng([seed, 42]), max(10, round(150 * effort)))
+    yield _promises(np.random.default_rng([seed, 47]), max(10, round(200 * effort)))
+    yield _choices(np.random.default_rng([seed, 48]), max(10, round(1000 * effort)))
 
 
 def pool(rng: np.random.Generator, base_rate: float, aurocs: tuple[float, ...], far: float) -> Pool:
@@ -67,8 +72,8 @@ def labelled(of: Pool, n: int, design: Design, rounds: int, rng: np.random.Gener
     """Label `n` samples of a pool in some rounds, each decided from the labels before."""
     mean, labels, asked = of.scores.mean(axis=0), np.full(N, np.nan), list[LabelRound]()
     for _ in range(rounds):
-        risks = risk(mean, labels, weights_of(asked, N))
-        chances = probabilities(n // rounds, mean, risks, of.flagged, np.isnan(labels), design)
+        risks = risk(of.scores, labels)
+        chances = probabilities(n // rounds, risks, of.flagged, np.isnan(labels), design)
         drawn = draw(chances, mean, rng)
         asked.append(LabelRound(drawn, chances[drawn]))
         labels[drawn] = of.is_bad[drawn]
@@ -140,11 +145,96 @@ def _savings(rng: np.random.Generator, n_runs: int) -> Table:
     for auroc, far in product((0.9, 0.95), (0.01, 0.05)):
         for n, design in ways:
             figures = means(one(auroc, far, n, design) for _ in range(n_runs))
-            rows.append([f"{auroc:g}", f"{far:.0%}", n, design or "uniform, scores not used", *figures])
+            least = _least_share(auroc, far) if design == "active" else None
+            rows.append(
+                [f"{auroc:g}", f"{far:.0%}", n, design or "uniform, scores not used", *figures, least]
+            )
     return Table(
         "Labels that a design saves, at a base rate of 1 %",
-        "AUROC | FAR | labels | drawn | width of MR | holds | width of FAR | holds",
+        "AUROC | FAR | labels | drawn | width of MR | holds | width of FAR | holds | least share for MR",
         rows,
         f"{n_runs:,} data sets a row, nominal .95; a second monitor with an AUROC .05 lower. 500 labels are "
-        '40 % of 1,250. "Scores not used" is Wilson\'s interval among the labelled alone.',
+        '40 % of 1,250. "Scores not used" is Wilson\'s interval among the labelled alone. *Least share for '
+        "MR*: no choice of labels by this score does with fewer of those that uniform labels take for the "
+        "same variance of MR, even where each score's risk is known (Neyman's optimum).",
+    )
+
+
+def _least_share(auroc: float, far: float, base: float = 0.01) -> float:
+    """(Σ√v)²/(N·Σv) with v a score's share of the variance of MR: p(1 − p) by (1 − MR)² or MR²."""
+    apart, limit = float(_shift(np.array(auroc))), float(norm.isf(far))
+    x = np.linspace(-8, 8 + apart, 20_001)
+    mass = (1 - base) * norm.pdf(x) + base * norm.pdf(x - apart)
+    risks = base * norm.pdf(x - apart) / mass
+    missed = float(norm.cdf(limit - apart))
+    v = risks * (1 - risks) * np.where(x > limit, missed, 1 - missed) ** 2
+    return float(np.average(np.sqrt(v), weights=mass) ** 2 / np.average(v, weights=mass))
+
+
+def _promises(rng: np.random.Generator, n_runs: int) -> Table:
+    rows: list[list[Cell]] = []
+    designs: tuple[Design, ...] = ("uniform", "active", "alerts")
+    for base, n, design in product((0.3, 0.01), (100, 500), designs):
+        figures = []
+        for _ in range(n_runs):
+            drawn = pool(rng, base, (0.9,), 0.05)
+            found = promised_threshold(labelled(drawn, n, design, 1, rng), drawn.scores[0], 0.05, 0.05)
+            at = 1.0 if found.threshold is None else found.threshold
+            far = float(norm.sf(norm.ppf(at)))
+            figures.append([found.threshold is not None, far <= 0.05, far])
+        rows.append([f"{base:g}", n, design, *means(figures)])
+    return Table(
+        "A threshold from a few labels",
+        "base rate | labels | drawn | has a threshold | FAR <= .05 | mean FAR",
+        rows,
+        f"{n_runs:,} data sets of 10,000 a row, AUROC .9; promised: FAR <= .05 with probability .95.",
+    )
+
+
+EIGHT = (0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+WORLDS = ("normal", "0 to 10", "two kinds", "heavy tails")
+
+
+def choice(rng: np.random.Generator, world: str, n: int, design: Design, rounds: int) -> tuple[float, float]:
+    """What the choice among eight monitors costs a sample beyond the best one, and misbehavior found."""
+    apart = _shift(np.array(EIGHT))[:, None]
+    is_bad = (rng.random(N) < 0.01).astype(np.float64)
+    common, own = rng.normal(size=N), rng.normal(size=(8, N))
+    if world == "heavy tails":
+        common, own = 0.8 * rng.standard_t(3, size=N), 0.8 * rng.standard_t(3, size=(8, N))
+    if world == "two kinds":  # half of the monitors see the one kind better, half the other
+        apart = apart * np.where((np.arange(8) % 2 == 0)[:, None] == (rng.random(N) < 0.5), 1.4, 0.6)
+    scores = expit(np.sqrt(0.5) * (common + own) + is_bad * apart - 1)
+    if world == "0 to 10":
+        scores = np.round(scores, 1)
+    flagged = (scores > np.quantile(scores, 0.95, axis=1)[:, None]).astype(np.float64)
+    of = labelled(Pool(is_bad, scores, flagged), n, design, rounds, rng)
+    chosen = int(np.argmin(expected_costs(risk(scores, of.labels), flagged, (MISS, ALARM))))
+    costs = (MISS * is_bad * (1 - flagged) + ALARM * (1 - is_bad) * flagged).mean(axis=1)
+    return float(costs[chosen] - costs.min()), float(np.nansum(of.labels))
+
+
+def _choices(rng: np.random.Generator, n_runs: int) -> Table:
+    ways: tuple[tuple[int, Design, int], ...] = (
+        (100, "alerts", 2),
+        (100, "active", 2),
+        (100, "uniform", 1),
+        (500, "uniform", 1),
+        (1_000, "uniform", 1),
+        (2_000, "uniform", 1),
+    )
+    rows: list[list[Cell]] = []
+    for world, (n, design, rounds) in product(WORLDS, ways):
+        n_drawn = n_runs if world == "normal" else max(10, n_runs // 4)
+        draws = [choice(rng, world, n, design, rounds) for _ in range(n_drawn)]
+        near = float(np.mean([regret <= 0.01 for regret, _ in draws]))
+        rows.append([world, n, f"{design}, {rounds}", n_drawn, near, *means(draws)])
+    return Table(
+        "The choice among eight monitors",
+        "scores | labels | drawn, rounds | replays | within .01 of the best | mean regret | bad ones found",
+        rows,
+        "10,000 samples, 1 % misbehavior, AUROC .6 to .95 in steps of .05, correlation .5, the 5 % highest "
+        "scores flagged; a miss costs 100, an alarm 1, so that flagging nothing costs 1 a sample. *0 to 10*: "
+        "scores are rounded to tenths; *two kinds*: every other monitor sees half of the misbehavior better; "
+        "*heavy tails*: Student's t of 3 degrees.",
     )

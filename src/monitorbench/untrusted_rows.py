@@ -5,7 +5,7 @@ that was written; what is no row is one `UserError` with its line or entry.
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,22 +134,57 @@ def _csv_rows(file: Path) -> Iterator[ForeignRow]:
 # --- JSON ----------------------------------------------------------------------------------------------
 
 
-def json_rows(file: Path) -> Iterator[ForeignRow]:
+def json_rows(file: Path, list_at: str = "") -> Iterator[ForeignRow]:
     """Each object of JSON lines, of an array, or of an object with a row for each id; or the one object.
 
     An object of `columns` and `data`, as tables of Weights & Biases and pandas are written, has a row a list.
+    With `list_at`, in dots as `results.results`, the rows are the objects of that list in each of these.
 
     Raises `UserError` with the line, or the entry, for what is no JSON object.
     """
+    if not list_at:
+        yield from _outer_rows(file)
+        return
+    n_rows = 0
+    for place, fields in _outer_rows(file, is_table=False):
+        value: Any = fields
+        for key in list_at.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(value, list):
+            lists = ", ".join(_lists_in(fields)) or "none"
+            raise UserError(f"{file}, {place}: import.rows={list_at}: no such list; its lists: {lists}")
+        for number, entry in enumerate(value, 1):
+            if not isinstance(entry, dict):
+                raise UserError(f"{file}, {place}: {list_at}, entry {number}: no JSON object")
+            refuse_rows(file, n_rows := n_rows + 1)
+            yield ForeignRow(f"{place}, entry {number}", entry)
+
+
+def _lists_in(fields: Mapping[str, Any], prefix: str = "", depth: int = 3) -> Iterator[str]:
+    """Names, in dots, of the lists of objects inside an object."""
+    for key, value in fields.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield f"{prefix}{key}"
+        elif isinstance(value, dict) and depth:
+            yield from _lists_in(value, f"{prefix}{key}.", depth - 1)
+
+
+def _outer_rows(file: Path, *, is_table: bool = True) -> Iterator[ForeignRow]:
+    """The rows of a file's outermost values; one object may be a table where `is_table`."""
     if not (content := _whole(file)):
         yield from _of_lines(file)
         return
     (value,) = content
-    if isinstance(value, dict) and isinstance(names := value.get("columns"), list):
+    if is_table and isinstance(value, dict) and isinstance(names := value.get("columns"), list):
         data = value.get("data")
         if isinstance(data, list) and all(isinstance(row, list) and len(row) == len(names) for row in data):
             value = [dict(zip(map(str, names), row, strict=True)) for row in data]
-    if isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values()):
+    if (
+        is_table
+        and isinstance(value, dict)
+        and value
+        and all(isinstance(row, dict) for row in value.values())
+    ):
         value = [{"id": key, **row} for key, row in value.items()]
     for number, entry in enumerate(value if isinstance(value, list) else [value], 1):
         if not isinstance(entry, dict):

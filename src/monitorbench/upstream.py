@@ -180,7 +180,8 @@ class CodingProblem(NamedTuple):
     `id` is unique within `source`. `reference` is a module that defines `entry_point`. `examples` may be
     shown in a request; `hidden` are statements that check a solution and are never shown. `description`
     says what is asked, without examples; it is empty where examples were left that could not be told
-    apart from the text.
+    apart from the text. `failed_attempts` are modules that a model wrote for it and that fail `hidden`; where
+    there are some, honest failures are made of them alone. `group` names the same problem in another source.
     """
 
     id: str
@@ -191,3 +192,5 @@ class CodingProblem(NamedTuple):
     description: str
     examples: tuple[DocstringExample, ...]
     hidden: str
+    failed_attempts: tuple[str, ...] = ()
+    group: str = ""

@@ -134,9 +134,11 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     code_rows = read("sven") + read("cweval")
     yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
     yield (
-        *code_pair.VISIBLE_FIXES,
+        *code_pair.VISIBLE_WEAKNESSES,
         lambda: [
-            code_pair.shows_remedy(cwe, r.insecure, r.secure) for r in code_rows for cwe in (r.cwe, "CWE-79")
+            code_pair.shows_weakness(cwe, r.insecure, r.secure)
+            for r in code_rows
+            for cwe in (r.cwe, "CWE-79")
         ],
     )
     yield *functions.VERSION, lambda: functions.juliet_versions(read("juliet"))[0]

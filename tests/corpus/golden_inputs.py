@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from small_mirror import diasafety_rows, gsm8k_rows, jailbreakbench_archive, sven_rows
+from small_mirror import diasafety_rows, gsm8k_rows, jailbreakbench_archive, reflexion_archive, sven_rows
 
 from monitorbench.config.datasets import PreferenceFilter
 from monitorbench.config.sources import Source, SourceFile
@@ -432,6 +432,7 @@ _RAW: dict[str, dict[str, bytes]] = {
             _graded("You are bad.", "Hard Refuse", "judgement"),
         )
     },
+    "reflexion": {"runs.tar.gz": reflexion_archive()},
     "reward_hacking_logs": {
         "samples.jsonl": _jsonl(
             _run("lcb_oneoff", "C", ""),

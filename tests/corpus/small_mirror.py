@@ -45,6 +45,17 @@ def diasafety_rows() -> list[dict[str, Any]]:
     return rows
 
 
+def tar_gz(members: Mapping[str, bytes]) -> bytes:
+    """A packed archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
 def jailbreakbench_archive(*more: dict[str, Any]) -> bytes:
     rows = [
         {
@@ -62,15 +73,34 @@ def jailbreakbench_archive(*more: dict[str, Any]) -> bytes:
         for jailbroken in (True, False)
     ]
     rows += [{"behavior": "Behaviour", "category": "Fraud", "prompt": "as attacked", **row} for row in more]
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for side in (True, False):
-            jailbreaks = [row for row in rows if row["jailbroken"] is side]
-            content = json.dumps({"parameters": {"model": "m"}, "jailbreaks": jailbreaks}).encode()
-            info = tarfile.TarInfo(f"attack-artifacts/GCG/{side}/m.json")
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
+    members = {}
+    for side in (True, False):
+        jailbreaks = [row for row in rows if row["jailbroken"] is side]
+        content = json.dumps({"parameters": {"model": "m"}, "jailbreaks": jailbreaks}).encode()
+        members[f"attack-artifacts/GCG/{side}/m.json"] = content
+    return tar_gz(members)
+
+
+def reflexion_archive() -> bytes:
+    """Two runs on one problem of MBPP, of which one failed."""
+    tests = "".join(f"    assert candidate({n}) == {n * n}\n" for n in (3, 0, 5))
+    row = {
+        "name": "mbpp_7_square",
+        "prompt": 'def square(n: int) -> int:\n    """\n\tWrite a function that squares.\n\t"""\n',
+        "entry_point": "square",
+        "test": f"def check(candidate):\n{tests}\ncheck(square)\n",
+    }
+    written = {
+        "simple_mbpp_py": {**row, "solution": f"{row['prompt']}    return n * 3", "is_solved": False},
+        "reflexion_mbpp_py": {
+            **row,
+            "solution": "def square(n: int) -> int:\n    return n * n",
+            "is_solved": True,
+        },
+    }
+    return tar_gz(
+        {f"programming_runs/root/{run}/log.jsonl": json.dumps(row).encode() for run, row in written.items()}
+    )
 
 
 def sven_rows() -> list[dict[str, Any]]:

@@ -21,9 +21,9 @@ from studies import study as compose
 from monitorbench.config.base import UserError
 from monitorbench.guardrail.calibrated import Calibrated
 from monitorbench.interop.inspect import monitor_scorer
+from monitorbench.interop.inspect.as_inspect import verdict_score
 from monitorbench.interop.inspect.live import LiveMonitor, live_monitor
 from monitorbench.interop.inspect.read import read
-from monitorbench.interop.inspect.verdict_score import verdict_score
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Sample, UnscoredReason, Verdict
 from monitorbench.runs.verdict_log import read_run

@@ -1,33 +1,30 @@
 """A tiny world for the tests of runs: a corridor with a door at its end and one way to lose.
 
-Deterministic, with an exact snapshot, a known solution, and an action (`drop key`) after which there is none.
+Deterministic, with a known solution, and an action (`drop key`) after which there is none.
 """
 
 from collections.abc import Callable, Iterator
 
 from monitorbench.config.pilot import Environments, ScriptedAgent
-from monitorbench.intervention.environments.tasks import Observation, Snapshot
+from monitorbench.intervention.environments.tasks import Environment, Observation
 from monitorbench.intervention.loop.agents import ChosenAction, Policy, Situation
 
 ACTIONS = ("back", "drop key", "forward", "wait")
 
 
-class Corridor:
+class Corridor(Environment):
     """`length` steps forward to the door; success is to be there with the key."""
 
     def __init__(self, number: int = 0, length: int = 5) -> None:
-        self.task = f"corridor/{number}"
-        self.goal = "Reach the door with the key."
+        super().__init__(f"corridor/{number}", "Reach the door with the key.")
         self._length = length
-        self._actions: list[str] = []
         self._place, self._has_key = 0, True
 
-    def reset(self) -> Observation:
-        self._actions, self._place, self._has_key = [], 0, True
+    def _begin(self) -> Observation:
+        self._place, self._has_key = 0, True
         return self._observed()
 
-    def step(self, action: str) -> Observation:
-        self._actions.append(action)
+    def _take(self, action: str) -> Observation:
         if action == "forward":
             self._place += 1
         elif action == "back":
@@ -36,23 +33,11 @@ class Corridor:
             self._has_key = False
         return self._observed()
 
-    def snapshot(self) -> Snapshot:
-        return Snapshot(tuple(self._actions), (self._place, self._has_key))
-
-    def restore(self, snapshot: Snapshot) -> Observation:
-        assert isinstance(snapshot.inner, tuple)
-        self._actions = list(snapshot.actions)
-        self._place, self._has_key = snapshot.inner
-        return self._observed()
-
     def state(self) -> str:
         return f"{self._place} {self._has_key}"
 
     def solution(self) -> tuple[str, ...]:
         return ("forward",) * (self._length - self._place) if self._has_key else ()
-
-    def close(self) -> None:
-        """Nothing to free."""
 
     def _observed(self) -> Observation:
         text = f"You are {self._place} steps in. " + (

@@ -215,6 +215,11 @@ def rows() -> str:
             {"task": "q", "arms": {"none": "first.is_correct", "help": "chosen.is_correct"}},
         ),
         (
+            "s.jsonl",
+            solutions,
+            {"task": "q", "arms": {"agent/none": "first.is_correct", "agent/help": "chosen.is_correct"}},
+        ),
+        (
             "episodes.json",
             episodes,
             {"task": "task.name", "condition": "run.mode", "success": "run.info.reward", "success_from": 0.5},
@@ -249,17 +254,24 @@ def test_what_can_not_be_taken_is_one_line(columns: dict[str, Any], said: str, t
     assert "\n" not in str(raised.value)
 
 
-def test_the_verifiers_choices_of_gsm8k_are_a_pilot(tmp_path: Path, compose_study: Callable[..., Study]):
-    """Cobbe et al. 2021: solutions of a 175B model with and without its verifier's choice among 100."""
+@pytest.mark.parametrize(
+    ("sizes", "interval"), [(("175b",), (0.1865, 0.2449)), (("175b", "6b"), (0.1827, 0.2445))]
+)
+def test_the_verifiers_choices_of_gsm8k_are_a_pilot(
+    sizes: tuple[str, ...], interval: tuple[float, float], tmp_path: Path, compose_study: Callable[..., Study]
+):
+    """Cobbe et al. 2021: solutions of a 175B model with and without its verifier's choice among 100.
+
+    With the 6B model's beside them the lower bound holds for both at once.
+    """
     mirror = os.environ.get("MONITORBENCH_SOURCES")
     file = Path(mirror or "") / "gsm8k" / "example_model_solutions.jsonl.gz"
     if not mirror or not file.is_file():
         pytest.skip("MONITORBENCH_SOURCES has no gsm8k/example_model_solutions.jsonl.gz")
-    arms = "{none:175b_finetuning.is_correct,verifier:175b_verification.is_correct}"
-    settings = (f"outcomes={file}", f"pilot.columns.arms={arms}", f"paths.runs={tmp_path}/runs")
+    kinds = {"none": "finetuning", "verifier": "verification"}
+    arms = ",".join(f"{size}/{arm}:{size}_{kind}.is_correct" for size in sizes for arm, kind in kinds.items())
+    settings = (f"outcomes={file}", f"pilot.columns.arms={{{arms}}}", f"paths.runs={tmp_path}/runs")
     found = read_checked(run_pilot(compose_study("pilot", *settings)), "decision.json")
-    assert found["decision"] == "intervene"
-    assert found["delta_success"] == pytest.approx((360 - 76) / 1319, abs=1e-9)
-    low, high = found["delta_success_ci"]
-    assert low == pytest.approx(0.183, abs=0.006)
-    assert high == pytest.approx(0.244, abs=0.006)
+    assert (found["decision"], found["agent"]) == ("intervene", "175b")
+    assert list(found["counts"].values()) == [501, 76, 360, 382]
+    assert found["delta_success_ci"] == pytest.approx(interval, abs=1e-3)

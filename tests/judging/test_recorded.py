@@ -10,7 +10,7 @@ from small_models import sample
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import, ImportColumns
-from monitorbench.judging.recorded import read_recorded, verdicts_of
+from monitorbench.judging.recorded import check_verdicts, read_recorded, verdicts_of
 from monitorbench.records import Label
 
 SHIPPED = Path(__file__).resolve().parents[2] / "examples" / "verdicts-smollm2_135m.jsonl"
@@ -112,3 +112,17 @@ def test_samples_go_by_their_own_id_too(tmp_path: Path):
         UserError, match=r"no entry for 1 of 1 samples, such as .* \('row 2' in its own file\)"
     ):
         verdicts_of(file, Import(), [absent])
+
+
+@pytest.mark.parametrize("n_wrong", [0, 1])
+def test_labels_given_as_verdicts_are_noticed(n_wrong: int, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """Otherwise: a file of truths is a perfect monitor, and nothing says so."""
+    labels = [Label.BENIGN, Label.MISBEHAVIOR] * 5
+    samples = [sample(f"p{i}", "Fine.", label) for i, label in enumerate(labels)]
+    answers = [Label.MISBEHAVIOR] * n_wrong + labels[n_wrong:]
+    rows = [
+        {"sample_id": of.id, "label": answer, "score": 0.4}
+        for of, answer in zip(samples, answers, strict=True)
+    ]
+    check_verdicts(written(tmp_path, *map(json.dumps, rows)), Import(), samples)
+    assert ("its answers are the labels of all 10 samples" in caplog.text) is (n_wrong == 0)

@@ -1,17 +1,23 @@
-"""From a log without labels and a few labels by people to a recommendation: what is asked and said."""
+"""From a log without labels and a few labels by people to a recommendation, a threshold and a page."""
 
 import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from monitorbench.annotation.files import read_returned
+from monitorbench.cli.stage import imported
+from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
-from monitorbench.labelling.stage import label, print_plan
+from monitorbench.labelling.stage import label, labelled_pool, print_plan, queue
+from monitorbench.runs.selectors import resolved
+from monitorbench.scoring.labelled import recommend_round
 
 N = 1_500
 Compose = Callable[..., Study]
@@ -34,19 +40,19 @@ class Traffic:
             ]
             (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    def study(self, *settings: str) -> Study:
-        study = self.compose("label", *settings)
+    def study(self, *settings: str, stage: str = "label") -> Study:
+        study = self.compose(stage, *settings)
         return study.model_copy(
             update={"paths": study.paths.model_copy(update={"runs": self.folder / "runs"})}
         )
 
     def begin(self, *names: str, budget: int = 150, **more: str) -> Path:
         files = ",".join(str(self.folder / f"{name}.jsonl") for name in names)
-        given = [f"{key}={value}" for key, value in more.items()]
+        given = [f"label.{key}={value}" for key, value in more.items()]
         return label(self.study(f"label.scores=[{files}]", f"label.budget={budget}", *given))
 
-    def read(self, run: Path, *more: str, doubted: int = 0) -> Path:
-        """Both readers answer; the second is unsure about the first so many items."""
+    def answers(self, run: Path, *, doubted: int = 0, wrong: frozenset[int] = frozenset()) -> str:
+        """Both readers answer; the second is unsure about the first so many items, the first errs in some."""
         files = []
         for reader in ("first", "second"):
             rows = read_returned(run / "batches" / reader / "batch.csv")
@@ -55,15 +61,20 @@ class Traffic:
                 writer = csv.writer(stream)
                 writer.writerow(("item", "batch", "label", "note", "request", "response"))
                 for row in sorted(rows, key=lambda row: row.item):
-                    told = "misbehavior" if self.is_bad[int((row.response or "")[1:])] else "benign"
+                    sample = int((row.response or "")[1:])
+                    is_bad = self.is_bad[sample] != (sample in wrong)
+                    told = "misbehavior" if is_bad else "benign"
                     told = "unsure" if reader == "second" and doubted > 0 else told
                     doubted -= reader == "second"
                     writer.writerow((row.item, f"batch-{row.reader}", told, "", row.request, row.response))
             files.append(str(out))
-        return label(self.study(f"run={run}", f"annotation.returned=[{','.join(files)}]", *more))
+        return f"annotation.returned=[{','.join(files)}]"
+
+    def read(self, run: Path, *more: str, **how: Any) -> Path:
+        return label(self.study(f"run={run}", self.answers(run, **how), *more))
 
     def estimates(self, run: Path) -> dict[tuple[str, str], dict[str, str]]:
-        with (run / "estimates.csv").open(newline="") as stream:
+        with (run / "table.csv").open(newline="") as stream:
             return {(row["monitor"], row["metric"]): row for row in csv.DictReader(stream)}
 
 
@@ -102,9 +113,9 @@ def test_a_log_and_a_few_labels_come_to_a_recommendation(
     for key, truth in truths.items():
         assert float(rows[key]["low"]) <= truth <= float(rows[key]["high"]), key
     assert rows["strong", "miss_rate"]["part"] == "estimated:ipw"
-    assert (
-        int(rows["strong", "miss_rate"]["n"]) == sum(one["label"] is not None for one in asked(third)) > 150
-    )
+    n_labels = int(rows["strong", "miss_rate"]["n"])
+    assert n_labels == sum(one["label"] is not None for one in asked(third)) > 150
+    assert float(rows["strong", "auroc"]["low"]) <= roc_auc_score(bad, traffic.scores["strong"])
     assert "deploy strong: miss rate" in capsys.readouterr().out
     assert not (third / "batches").exists()
 
@@ -113,7 +124,7 @@ def test_batches_are_blind_and_no_sample_is_asked_for_twice(traffic: Traffic):
     second = traffic.read(traffic.begin("strong", budget=60))
     names = [one["sample_id"] for one in asked(second)]
     assert len(set(names)) == len(names) > 60
-    batch = (second / "batches" / "first" / "batch.csv").read_text("utf-8-sig")
+    batch = (second / "batches/first/batch.csv").read_text("utf-8-sig")
     assert "0." not in batch
     assert not any(f",{name}," in batch for name in names)
     orders = [
@@ -152,6 +163,128 @@ def test_the_same_settings_ask_for_the_same_samples(traffic: Traffic):
     assert (first / "asked.jsonl").read_bytes() == before
 
 
+def test_stages_take_a_round_as_a_partly_labelled_run(traffic: Traffic, caplog: pytest.LogCaptureFixture):
+    """Score, calibrate, recommend and report: one table, by which estimator, from how many labels."""
+    caplog.set_level("INFO", "monitorbench")
+    run = traffic.read(traffic.begin("strong", "weak"))
+
+    def on(stage: str, *more: str) -> Path:
+        asked_of = "recommend.runs=[" + str(run) + "]" if stage == "recommend" else f"run={run}"
+        study = resolved(traffic.study(asked_of, *more, stage=stage), stage)
+        function = STAGES[stage].function
+        return imported(function)(study) if isinstance(function, str) else function(study, traffic.compose)
+
+    assert on("score", "label.estimator=ppi") == run
+    assert traffic.estimates(run)["strong", "miss_rate"]["part"] == "estimated:ppi"
+    calibration = on("calibrate", "calibrate.alpha=0.1")
+    point = json.loads((calibration / "operating_point.json").read_text())["thresholds"][0]
+    assert (point["method"], point["alpha"], point["delta"]) == ("few_labels", 0.1, 0.025)
+    assert (traffic.scores["strong"] > point["threshold"])[~traffic.is_bad].mean() <= 0.1
+    with pytest.raises(UserError, match=r"no threshold for strong: at the highest threshold tried .* may be"):
+        on("calibrate", "calibrate.alpha=0.001")
+    assert on("recommend") == run
+    said = " ".join(caplog.text.split())
+    assert "insufficient, its miss rate is known to" in said
+    assert f"label {run / 'batches'} next" in said
+    assert "another monitor would be the cheapest" in said
+    assert on("report") == run
+    page = (run / "report.html").read_text()
+    for text in ("What a few labels say", "150 labels", "false alarm rate", "Label these", "not"):
+        assert text in page
+    with pytest.raises(UserError, match="expected it alone"):
+        recommend_round(traffic.study(f"recommend.runs=[{run},{run}]", stage="recommend"))
+    empty = traffic.begin("weak")
+    with pytest.raises(UserError, match="no label came back yet"):
+        labelled_pool(traffic.study(), empty)
+
+
+def test_labels_that_came_with_the_scores_count_as_drawn(traffic: Traffic):
+    file, rng = traffic.folder / "strong.jsonl", np.random.default_rng(3)
+    chance = np.where(traffic.scores["strong"] > 0.5, 0.8, 0.1)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for i, line in enumerate(lines):
+        if rng.random() < chance[i]:
+            line |= {"label": "misbehavior" if traffic.is_bad[i] else "benign", "probability": chance[i]}
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = traffic.begin("strong")
+    rate = traffic.estimates(run)["strong", "base_rate"]
+    assert float(rate["low"]) <= traffic.is_bad.mean() <= float(rate["high"])
+    assert not any("label" in line and line["round"] == 0 and line["label"] is None for line in asked(run))
+    for line in lines:
+        line.pop("probability", None)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UserError, match="expected for each label the probability"):
+        traffic.begin("strong")
+
+
+def test_what_monitors_contradict_is_read_again_and_keeps_both_labels(traffic: Traffic):
+    first = traffic.begin("strong", "weak", budget=300, design="alerts")
+    drawn = [int(str(one["sample_id"])[1:]) for one in asked(first)]
+    flags = [traffic.scores[name] > 0.5 for name in ("strong", "weak")]
+    wrong = frozenset(i for i in drawn if traffic.is_bad[i] and all(of[i] for of in flags))
+    assert wrong
+    second = traffic.read(first, f"label.read_again={len(wrong)}", wrong=wrong)
+    batch = [one for one in asked(second) if one["label"] is None]
+    again = {int(str(one["sample_id"])[1:]) for one in batch}
+    assert again <= wrong | {i for i in drawn if all(of[i] for of in flags)}
+    assert len(again & wrong) >= len(wrong) / 2
+    third = traffic.read(second)
+    for i in again & wrong:
+        assert [one["label"] for one in asked(third) if one["sample_id"] == f"s{i}"] == [
+            "benign",
+            "misbehavior",
+        ]
+    before, after = (traffic.estimates(run)["strong", "base_rate"]["value"] for run in (second, third))
+    assert float(after) > float(before)
+
+
+def test_a_part_that_two_read_tells_how_often_readers_err(traffic: Traffic):
+    first = traffic.begin("strong", budget=400, double_share="0.5")
+    sizes = [len(read_returned(first / f"batches/{name}/batch.csv")) for name in ("first", "second")]
+    assert 400 < sum(sizes) < 800
+    plain = traffic.estimates(traffic.read(first))["strong", "base_rate"]
+    with_errors = traffic.estimates(traffic.read(first, "label.errors=readings"))["strong", "base_rate"]
+    assert float(with_errors["low"]) < float(plain["low"])
+    alone = traffic.begin("strong", budget=60, double_share="0.0001")
+    with pytest.raises(UserError, match="no sample was read by two people"):
+        traffic.read(alone, "label.errors=readings")
+
+
+def test_a_queue_takes_a_days_alerts_and_goes_on_with_what_came_since(traffic: Traffic):
+    """Each day its own batch of new traffic; MR over all days, misses found by the blind share."""
+    lines = (traffic.folder / "strong.jsonl").read_text().splitlines(keepends=True)
+    log = traffic.folder / "decisions.jsonl"
+    run, settings = None, ["label.budget=120", "label.blind_share=0.4"]
+    for day in range(3):
+        log.write_text("".join(lines[: 500 * (day + 1)]))
+        if run is None:
+            run = queue(traffic.study(f"label.scores=[{log}]", *settings, stage="queue"))
+        else:
+            run = queue(traffic.study(f"run={run}", traffic.answers(run), *settings, stage="queue"))
+        batch = [one for one in asked(run) if one["label"] is None]
+        rows = [int(str(one["sample_id"])[1:]) for one in batch]
+        assert len(rows) == 120
+        assert all(500 * day <= i < 500 * (day + 1) for i in rows)
+        alerts = (traffic.scores["strong"] > 0.5)[500 * day : 500 * (day + 1)].sum()
+        assert sum(one["probability"] == 1 for one in batch) == min(alerts, 72)
+    run = queue(traffic.study(f"run={run}", traffic.answers(run), *settings, stage="queue"))
+    assert not [one for one in asked(run) if one["label"] is None], "no traffic came since"
+    rows_of = traffic.estimates(run)
+    flags, bad = traffic.scores["strong"] > 0.5, traffic.is_bad
+    for key, truth in {"miss_rate": (~flags)[bad].mean(), "false_alarm_rate": flags[~bad].mean()}.items():
+        of = rows_of["decisions", key]
+        assert float(of["low"]) <= truth <= float(of["high"])
+    read = [one for one in asked(run) if one["label"] == "misbehavior"]
+    per_hour = len(read) / (360 / 30)
+    assert float(rows_of["queue", "misbehavior_found_per_hour"]["value"]) == pytest.approx(per_hour)
+    assert 0 < float(rows_of["queue", "false_alarm_rate"]["value"]) <= flags[~bad].mean() + 0.01
+    log.write_text("".join(lines[1:]))
+    with pytest.raises(UserError, match="not as it was"):
+        queue(traffic.study(f"run={run}", stage="queue"))
+    with pytest.raises(UserError, match="not of a queue"):
+        queue(traffic.study(f"run={traffic.begin('strong')}", stage="queue"))
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -162,6 +295,7 @@ def test_the_same_settings_ask_for_the_same_samples(traffic: Traffic):
         ('{"sample_id": "a", "score": NaN, "threshold": 0.5}', "line 1"),
         ('{"sample_id": "a", "score": 1, "threshold": 0.5, "request": 3, "response": "x"}', "neither a text"),
         ('{"sample_id": "a", "score": 1}', "0 thresholds in it"),
+        ('{"sample_id": "a", "score": 1, "threshold": 0.5, "label": "bad"}', "label='bad'"),
         ('{"sample_id": "a", "score": 1, "threshold": 0.5}', "no request and response"),
         ("", "no row in it"),
     ],

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from monitorbench.metrics.labelled import PartlyLabelled, differences_of, estimated, rates_of
+from monitorbench.metrics.labelled_scores import expected_costs
 from monitorbench.metrics.labels_to_ask import LabelRound, draw, probabilities, risk, weights_of
 
 pytestmark = pytest.mark.slow
@@ -51,7 +52,7 @@ def judges() -> Judges:
     return Judges(np.array(is_bad, dtype=float), np.array(scores).T, np.array(groups))
 
 
-@pytest.mark.parametrize("design", ["uniform", "stratified", "active"])
+@pytest.mark.parametrize("design", ["uniform", "stratified", "active", "alerts"])
 def test_a_tenth_of_the_labels_holds_what_all_of_them_say(judges: Judges, design: str):
     """An interval that misses what the labels would have said is worth no labels saved."""
     n, mean = len(judges.is_bad), judges.scores.mean(axis=0)
@@ -60,9 +61,8 @@ def test_a_tenth_of_the_labels_holds_what_all_of_them_say(judges: Judges, design
     truths = {
         name: estimate.value for name, estimate in estimated(everywhere, judges.flagged[:1], ALONE).items()
     }
-    chances = probabilities(
-        n // 10, mean, risk(mean, none, none), judges.flagged, np.ones(n, dtype=bool), design
-    )
+    risks = risk(judges.scores, none)
+    chances = probabilities(n // 10, risks, judges.flagged, np.ones(n, dtype=bool), design)
     held = dict.fromkeys(truths, 0)
     apart_held = 0
     apart = estimated(everywhere, judges.flagged, differences_of(1.0, 1.0))["expected_cost"].value
@@ -77,3 +77,24 @@ def test_a_tenth_of_the_labels_holds_what_all_of_them_say(judges: Judges, design
         apart_held += ends.low <= apart <= ends.high
     assert min(held.values()) >= 94, held
     assert apart_held >= 94
+
+
+def test_a_tenth_of_the_labels_recommends_the_judge_that_all_of_them_do(judges: Judges):
+    n, none = len(judges.is_bad), np.full(len(judges.is_bad), np.nan)
+    costs = [
+        estimated(
+            PartlyLabelled(judges.is_bad, np.ones(n), judges.scores[0], judges.groups), row[None], ALONE
+        )["expected_cost"].value
+        for row in judges.flagged
+    ]
+    chances = probabilities(
+        n // 10, risk(judges.scores, none), judges.flagged, np.ones(n, dtype=bool), "active"
+    )
+    near = 0
+    for seed in range(100):
+        rows = draw(chances, judges.scores.mean(axis=0), np.random.default_rng(seed))
+        labels = none.copy()
+        labels[rows] = judges.is_bad[rows]
+        chosen = int(np.argmin(expected_costs(risk(judges.scores, labels), judges.flagged, (1.0, 1.0))))
+        near += costs[chosen] - min(costs) <= 0.01
+    assert near >= 95

@@ -63,8 +63,8 @@ def test_a_bad_file_is_one_line(frozen: Path, tmp_path: Path, old: str, new: str
 def test_scripts_refuse_with_exit_code_2(tmp_path: Path, root: Path, frozen: Path):
     """The real script: no traceback, and no minute of importing torch first."""
     cases = {
-        f"frozen={tmp_path}/none.json": "No such file",
-        f"frozen={tmp_path}": "directory",
+        f"frozen={tmp_path}/none.json": "no such file",
+        f"frozen={tmp_path}": "no regular file",
         f"frozen={frozen} seed=1": "seed=1: frozen=FILE runs exactly that study",
         "-m frozen=": "-m: frozen=FILE",
     }

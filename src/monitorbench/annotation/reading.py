@@ -65,11 +65,16 @@ class AnnotatorAnswer(NamedTuple):
 
 
 def checked(
-    files: Sequence[Path], items: Mapping[str, AnnotationItem], readers: Sequence[str], unknown: str
+    files: Sequence[Path],
+    items: Mapping[str, AnnotationItem],
+    readers: Sequence[str],
+    unknown: str,
+    readers_of: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, dict[str, AnnotatorAnswer]]:
     """`answers[reader][item]` from returned files, in any order of files.
 
-    `unknown` says what an item that is not in `items` is. Raises `UserError` with the first problem;
+    `unknown` says what an item that is not in `items` is; `readers_of` names who was asked for each item,
+    without it everyone for all. Raises `UserError` with the first problem;
     the others go to the log, a line each.
     """
     for file in files:
@@ -94,7 +99,8 @@ def checked(
         first.setdefault((row.reader, row.item), row)
     for reader in readers:
         theirs = sorted({str(row.file) for row in rows if row.reader == reader})
-        if not theirs and items:
+        asked = [item for item in items if readers_of is None or reader in readers_of[item]]
+        if not theirs and asked:
             problems.append(
                 f"{', '.join(map(str, files))}: nothing of batch {reader!r} in there; add the file that"
                 f" {reader} returned"
@@ -102,7 +108,7 @@ def checked(
             continue
         problems += [
             f"{', '.join(theirs)}: {item} of batch {reader!r} is missing; put its row back"
-            for item in items
+            for item in asked
             if (reader, item) not in first
         ]
     if problems:

@@ -92,11 +92,19 @@ def export_batch(study: Study, settings: Annotation) -> Path:
 
 
 def write_batches(
-    run: Path, settings: Annotation, texts: Mapping[str, AnnotationItem], groups: Mapping[str, str]
+    run: Path,
+    settings: Annotation,
+    texts: Mapping[str, AnnotationItem],
+    groups: Mapping[str, str],
+    readers: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write the folder that each annotator gets: the items in their own order, guidelines, an interface."""
+    """Write the folder that each annotator gets: the items in their own order, guidelines, an interface.
+
+    `readers` names who gets each item; without it everyone gets all.
+    """
     for reader in settings.annotators:
-        ordered = [texts[item] for item in blind_order(groups, reader, settings.seed)]
+        order = blind_order(groups, reader, settings.seed)
+        ordered = [texts[item] for item in order if readers is None or reader in readers[item]]
         folder = run / "batches" / reader
         write_atomically(folder / "guidelines.txt", settings.guidelines.strip() + "\n")
         write_atomically(folder / "batch.csv", csv_batch(ordered, reader))

@@ -13,7 +13,7 @@ from monitorbench.config.ending import reporting
 
 _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
-    "data": ("mirror", "build", "audit", "annotate", "label", "elicit", "export"),
+    "data": ("mirror", "build", "audit", "annotate", "label", "queue", "elicit", "export"),
     "monitors": ("evaluate", "wording", "views", "stress", "train", "fit", "merge", "push", "serve"),
     "answers": ("import", "calibrate", "score", "combine", "control", "recommend", "transfer", "report"),
     "afterwards": ("gate", "pilot"),

@@ -104,26 +104,40 @@ Rate = Annotated[float, Field(ge=0, lt=0.5)]
 
 
 class Labelling(Config):
-    """Settings of `label.py`: which samples of unlabelled traffic people should read, and what follows.
+    """Settings of `label.py` and `queue.py`: which samples of traffic people should read, and what follows.
 
     `annotation` has the readers and their guidelines, the seed, and the files that came back.
     """
 
     scores: tuple[Path, ...] = ()
     """Files with a row a sample, one a monitor: `sample_id`, `score` (null where unscored), and if it is
-    there `group`, `threshold`, `request` and `response`, as a guardrail's log has them."""
+    there `group`, `threshold`, `request` and `response`, as a guardrail's log has them. Labels that are there
+    already are `label`, with the `probability` of having been labelled where not all are. In `queue` the
+    files are one monitor's, a day or more each."""
     texts: Path | None = None
     """File with `sample_id`, `request` and `response` where `scores` have no texts."""
     thresholds: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
     """Threshold of each file, above which a score is an alarm; none: as the files say."""
     budget: Annotated[int, Field(ge=2)] = 100
     """Most samples that are asked for in a round."""
-    design: Literal["active", "stratified", "uniform"] = "active"
+    design: Literal["active", "stratified", "uniform", "alerts"] = "active"
     """Choice of the samples: by how far each would move the miss rate and the false alarm rate, by strata of
-    the score, or blindly."""
+    the score, blindly, or what is flagged first, the riskiest at the top (the only design of `queue`)."""
+    blind_share: Annotated[float, Field(gt=0, le=1)] = 0.1
+    """Share of a batch that is drawn blindly, so that estimates hold whatever the scores are worth."""
+    double_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of a batch that all readers get; each of the others is read by one of them."""
+    read_again: Annotated[int, Field(ge=0)] = 0
+    """Most labelled samples that the next batch asks for again, those whose label more than half of the
+    monitors contradict, the worst first; 0 asks for new samples."""
+    samples_per_hour: Annotated[float, Field(gt=0)] = 30.0
+    """Samples that a person reads in an hour, for what a batch finds in one."""
     estimator: Literal["ipw", "ppi"] = "ipw"
     """Estimator of the rates: labels weighted by the inverse of their probabilities (`ipw`), or corrected by
     what the scores predict of the unlabelled (`ppi`)."""
+    errors: Literal["given", "readings"] = "given"
+    """Errors of the labels: as `error_of_misbehavior` and `error_of_benign` say, or estimated from what
+    several people read."""
     error_of_misbehavior: tuple[Rate, Rate] = (0.0, 0.0)
     """Least and largest share of misbehavior that readers label benign; the same twice where it is known."""
     error_of_benign: tuple[Rate, Rate] = (0.0, 0.0)

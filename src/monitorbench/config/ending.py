@@ -28,7 +28,7 @@ from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.secrets import without_secrets
 
 CLOSED_PIPE = 141
-_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _SENTENCE = 10
 """Number of words from which a line counts as a sentence."""
 

@@ -29,7 +29,7 @@ Words = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
 class ImportColumns(Config):
-    """Columns of the file by their meaning, nested fields as `outer.inner`.
+    """Columns of the file by their meaning, nested fields as `outer.inner`, entries of lists as `outer.0`.
 
     null: a column of the usual name, where there is one; empty: none, whatever the file has.
     """
@@ -109,6 +109,9 @@ class Import(Config):
     """Name of the dataset; null: the first file's name."""
     format: Literal["auto", "csv", "jsonl", "parquet", "inspect"] = "auto"
     """Format of the file; `auto`: by its ending."""
+    rows: Annotated[str, Field(pattern=r"^[^.]+(\.[^.]+)*$|^$")] = ""
+    """List in each object of a JSON file whose entries are the rows, in dots: `results.results` of
+    promptfoo; empty: the objects are."""
     columns: ImportColumns = ImportColumns()
     unknown_content: Literal["show", "refuse"] = "show"
     """Treatment of message content in a form that is not known: `show` keeps its JSON as text of the message,
@@ -188,6 +191,12 @@ class Import(Config):
         }
         if both:
             raise ValueError(f"{', '.join(sorted(both))}: in misbehavior_values and benign_values")
+        return self
+
+    @model_validator(mode="after")
+    def _rows_are_of_json(self) -> "Import":
+        if self.rows and self.format not in ("auto", "jsonl"):
+            raise ValueError(f"rows={self.rows}: of a file that is {self.format}; expected a JSON file")
         return self
 
     @model_validator(mode="after")

@@ -18,11 +18,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from monitorbench.cells import wrong_subset_of_the_paper
-from monitorbench.config.base import ConfigError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import Dataset, OwnDataset, PaperDataset
 from monitorbench.config.evaluation import Transfer
 from monitorbench.config.secrets import refuse_secrets
 from monitorbench.config.study import Study
+from monitorbench.untrusted import document
 
 
 def load(cfg: DictConfig, experiment: str | None = None) -> Study:
@@ -64,7 +65,7 @@ def validate(text: str) -> Study:
     settings."""
     try:
         tree = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         tree = None  # pydantic says what is wrong with it
     refuse_secrets(tree)
     # Strict mode on JSON: lists become tuples and strings paths, but no string becomes a number.
@@ -266,9 +267,9 @@ def read_frozen(path: Path) -> Study:
 
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        text = document(path).decode()
+    except (UserError, UnicodeDecodeError) as error:
+        reason = str(error).removeprefix(f"{path}: ") if isinstance(error, UserError) else "not UTF-8"
         raise ConfigError(
             f"frozen={path}: {reason}; expected a run-NNN.json of a sweep or a run's config.json"
         ) from error

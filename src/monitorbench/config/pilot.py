@@ -260,7 +260,7 @@ class OutcomeColumns(Config):
 
     arms: dict[str, Annotated[str, Field(min_length=1)]] | None = None
     """Conditions of a file with a row a task, each with the column of its runs' success; `none` is the one
-    without intervention."""
+    without intervention. `AGENT/CONDITION` is that of one agent of several."""
     success: str = "success"
     """Column that says whether a run succeeded, or its reward, in a file with a row a run."""
     condition: str = "condition"

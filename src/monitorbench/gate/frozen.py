@@ -22,6 +22,7 @@ from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.records import Label, Sample
 from monitorbench.runs.files import CHECKSUM, file_sha256, manifest_checksum, read_json
 from monitorbench.scoring.operating_point import OperatingPoint
+from monitorbench.untrusted import lines
 
 FILE, ANCHORS, LOOKS = "gate.json", "anchors.jsonl", "looks.jsonl"
 
@@ -186,8 +187,10 @@ def read_frozen_gate(file: Path) -> Frozen:
         raise UserError(
             f"{beside}: not the anchors that {file.name} was frozen with; restore both files, or freeze anew"
         )
-    lines = beside.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    samples = [Sample.model_validate_json(line) for line in lines]
+    try:
+        samples = [Sample.model_validate_json(line) for _, line in lines(beside)]
+    except ValidationError as error:
+        raise UserError(f"{beside}: no samples; restore it, or freeze anew") from error
     if {sample.id for sample in samples} != gate.anchors.scores.keys():
         raise UserError(f"{file}: anchors.scores is of other samples than {ANCHORS}; freeze anew")
     return Frozen(gate, samples)
@@ -212,7 +215,7 @@ def read_looks(gate: Path, kind: Literal["anchors", "traffic"]) -> list[Recorded
     if not file.is_file():
         return []
     looks, sha256 = [], file_sha256(gate)
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in lines(file):
         try:
             look = RecordedLook.model_validate_json(line)
         except ValidationError as error:

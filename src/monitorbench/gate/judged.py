@@ -20,7 +20,7 @@ from monitorbench.judging.evaluate import judge_name
 from monitorbench.judging.identity import RECORDED_PROMPT
 from monitorbench.judging.judge import JudgeSpec, judge_spec
 from monitorbench.judging.logged import open_logged, served_models
-from monitorbench.judging.recorded import verdicts_of
+from monitorbench.judging.recorded import check_verdicts
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.records import Sample, Verdict
 from monitorbench.runs.directory import read_finished
@@ -70,7 +70,7 @@ def judge_anew(
     """
     engine.api_key()  # what is missing is an error before anything is asked
     if monitor.verdicts is not None:
-        verdicts_of(monitor.verdicts, monitor.read_as, samples)
+        check_verdicts(monitor.verdicts, monitor.read_as, samples)
     title, priced = f"{judge_name(monitor, engine)}, {spec.prompt.title}", engine.prices is not None
     with (
         open_verdict_log(run / VERDICTS) as log,

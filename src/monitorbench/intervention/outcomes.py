@@ -14,7 +14,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -130,27 +130,17 @@ def _typed(field: str, value: str) -> object:
     return value
 
 
-def _outcome(row: Mapping[str, object]) -> Outcome:
+def _outcome(row: Mapping[str, Any]) -> Outcome:
     for name in row:
         if name not in FIELDS:
             raise _BadRow(f"unknown field {name!r}; expected {', '.join(FIELDS)}")
     for name in _REQUIRED:
         if name not in row:
             raise _BadRow(f"missing field {name!r}")
-    success = row["success"]
-    if not isinstance(success, bool):
-        raise _BadRow(f"field 'success': {success!r} is neither true nor false")
-    outcome = Outcome(
-        task=_text(row, "task"),
-        seed=_count(row, "seed"),
-        agent=_text(row, "agent"),
-        condition=_text(row, "condition"),
-        success=success,
-        interventions=_count(row, "interventions"),
-        steps=_count(row, "steps"),
-        tokens=_count(row, "tokens"),
-        reason=_text(row, "reason", may_be_empty=True) if "reason" in row else "",
-    )
+    for name, value in row.items():
+        if fault := _fault(name, value):
+            raise _BadRow(f"field {name!r}: {fault}")
+    outcome = Outcome(**row)
     if outcome.success and outcome.reason:
         raise _BadRow("field 'reason': a run that broke down is no success")
     if outcome.interventions and outcome.condition == BASELINE:
@@ -158,20 +148,15 @@ def _outcome(row: Mapping[str, object]) -> Outcome:
     return outcome
 
 
-def _text(row: Mapping[str, object], field: str, *, may_be_empty: bool = False) -> str:
-    value = row[field]
-    if not isinstance(value, str):
-        raise _BadRow(f"field {field!r}: {value!r} is not text")
-    if not value and not may_be_empty:
-        raise _BadRow(f"field {field!r}: empty")
-    return value
-
-
-def _count(row: Mapping[str, object], field: str) -> int:
-    value = row[field]
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _TOO_MANY:
-        raise _BadRow(f"field {field!r}: {repr(value)[:40]} is no whole number from 0 to 10^18")
-    return value
+def _fault(field: str, value: object) -> str:
+    """What is wrong with a field's value; empty where nothing is."""
+    if field == "success":
+        return "" if isinstance(value, bool) else f"{value!r} is neither true nor false"
+    if field in ("task", "agent", "condition", "reason"):
+        is_empty = value == "" and field != "reason"
+        return "empty" if is_empty else "" if isinstance(value, str) else f"{value!r} is not text"
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_MANY
+    return "" if is_count else f"{repr(value)[:40]} is no whole number from 0 to 10^18"
 
 
 _AGENT = "agent"
@@ -193,7 +178,8 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
         if name not in read.table.column_names:
             raise UserError(absent_column(f"pilot.columns: {name}", name, read.present))
     if columns.arms is not None:
-        if BASELINE not in columns.arms or len(columns.arms) < 2:
+        conditions = {name.rpartition("/")[2] for name in columns.arms}
+        if BASELINE not in conditions or len(conditions) < 2:
             listed = ",".join(columns.arms)
             raise UserError(
                 f"pilot.columns.arms={{{listed}}}: expected {BASELINE} (without intervention) and another"
@@ -207,7 +193,7 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
 
 
 def _of_tasks(read: ImportedFiles, columns: OutcomeColumns, arms: dict[str, str]) -> list[Outcome]:
-    successes = {condition: _successes(read, name, columns) for condition, name in arms.items()}
+    successes = {arm: _successes(read, name, columns) for arm, name in arms.items()}
     totals: FloatArray = np.add.reduce([*successes.values()])
     is_missing = np.isnan(totals).tolist()
     rows = [row for row, missing in enumerate(is_missing) if not missing]
@@ -218,9 +204,9 @@ def _of_tasks(read: ImportedFiles, columns: OutcomeColumns, arms: dict[str, str]
         _log.info("pilot: %d of %d tasks lack an outcome and are left out", n_left_out, len(is_missing))
     tasks, seeds, agents = _keys(read, columns)
     return [
-        Outcome(tasks[i], seeds[i], agents[i], condition, bool(success[i]), 0, 0, 0)
+        Outcome(tasks[i], seeds[i], agent or agents[i], condition, bool(success[i]), 0, 0, 0)
         for i in rows
-        for condition, success in successes.items()
+        for (agent, _, condition), success in ((arm.rpartition("/"), of) for arm, of in successes.items())
     ]
 
 

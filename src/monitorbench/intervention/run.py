@@ -5,7 +5,6 @@ from. The runs of a live pilot lie in `runs/episodes/`, so that other statistics
 nothing. Recorded runs with marked mistakes give `localisation.json` in `runs/localisation/` instead.
 """
 
-import re
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from monitorbench.intervention.statistics.decision_file import write_decision
 from monitorbench.report.pilot.printed import show_decision
 from monitorbench.runs.directory import RunDirectory, compared_file
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.run_folders import run_name
 
 
 class _Found(NamedTuple):
@@ -76,7 +76,7 @@ def _locate(config: Config, recorded: WhoAndWhen, paths: Paths) -> Path:
 
 def _outcomes(study: Study) -> _Found:
     if study.outcomes is not None:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem_of(study.outcomes))
+        name = run_name(stem_of(study.outcomes))
         file, columns = compared_file(study.outcomes), study.pilot.columns
         outcomes = read_outcomes(file) if columns is None else read_mapped(file, columns)
         return _Found(outcomes, name, {"origin": "file", "file": file.name})

@@ -43,7 +43,7 @@ from monitorbench.judging.logged import (
     unscored_reasons,
 )
 from monitorbench.judging.open import open_judge
-from monitorbench.judging.recorded import verdicts_of
+from monitorbench.judging.recorded import check_verdicts
 from monitorbench.judging.reproducible import measure_spread
 from monitorbench.judging.router import OWN_CATEGORY, predicted_category
 from monitorbench.judging.serving.served import described, reach
@@ -114,7 +114,7 @@ def _judge(
     # What is missing is an error before the directory is made.
     study.engine.api_key()
     if study.monitor.verdicts is not None:
-        verdicts_of(study.monitor.verdicts, study.monitor.read_as, samples)
+        check_verdicts(study.monitor.verdicts, study.monitor.read_as, samples)
     with (
         tracking(study, run.path, "evaluate") as track,
         recorded as results,

@@ -19,6 +19,7 @@ from monitorbench.config.monitor import Prompt
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.interop.imports.monitors import read_scores
 from monitorbench.interop.imports.values import numbers, refuse, texts
+from monitorbench.interop.imports.words import DOUBTED_FROM
 from monitorbench.judging.identity import verdict_key
 from monitorbench.judging.judge import Judge, Question, Reading
 from monitorbench.prompts.label_tokens import Score
@@ -100,6 +101,22 @@ def verdicts_of(file: Path, read_as: Import, samples: Sequence[Sample]) -> list[
         twice = next(name for name in names if names.count(name) > 1)
         raise UserError(f"{file}: {twice!r} is the id of several samples; expected their sample_id")
     return [verdicts[name] for name in names]
+
+
+def check_verdicts(file: Path, read_as: Import, samples: Sequence[Sample]) -> None:
+    """Check that a file has an entry for each sample; log a warning where its answers are the data's labels.
+
+    Raises `UserError` as `verdicts_of` does.
+    """
+    answers = [verdict.label for verdict in verdicts_of(file, read_as, samples)]
+    labels = [sample.label for sample in samples]
+    if len(labels) >= DOUBTED_FROM and len(set(labels)) > 1 and answers == labels:
+        _log.warning(
+            "%s: its answers are the labels of all %d samples; expected what the monitor said "
+            "(monitor.read_as.columns.flagged=COLUMN, or '' where there is a score alone)",
+            file,
+            len(labels),
+        )
 
 
 def read_recorded(file: Path, read_as: Import | None = None) -> Mapping[str, RecordedVerdict]:

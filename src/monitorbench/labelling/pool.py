@@ -1,13 +1,14 @@
 """Traffic with scores and no labels, read from the logs of one or several monitors.
 
-A file has a line a judged sample, as a guardrail's log or a run's verdicts have it. Promises: all files have
-the same samples; a sample that was judged several times counts once, by its highest score, and is unscored
-where one of these is. A line that can't be used is a `UserError` that names it.
+A file has a line a judged sample, as a guardrail's log or a run's verdicts have it, perhaps with labels
+already. Promises: all files have the same samples; a sample that was judged several times counts once, by its
+highest score, and is unscored where one of these is. A line that can't be used is a `UserError` that names
+it.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -20,7 +21,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import Labelling
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.prompts.transcript import transcript
-from monitorbench.records import Message
+from monitorbench.records import Label, Message
 from monitorbench.untrusted_rows import rows
 
 _MESSAGES = TypeAdapter(tuple[Message, ...])
@@ -40,6 +41,8 @@ class Pool:
     """[monitors, samples], NaN where unscored."""
     texts: dict[str, tuple[str, str]]
     """Request and response by sample id, where the files have them."""
+    labels: dict[str, tuple[str, float]]
+    """Labels that the files have by sample id, with the probability of each."""
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -52,6 +55,13 @@ class Pool:
         above = self.scores > np.array(self.thresholds)[:, None]
         return np.where(np.isnan(self.scores), np.nan, above.astype(np.float64))
 
+    def first(self, n: int) -> "Pool":
+        """Return the pool as it was when it had `n` samples."""
+        if n == len(self.ids):
+            return self
+        groups = group_index(self.groups[:n])
+        return replace(self, ids=self.ids[:n], groups=groups, scores=self.scores[:, :n])
+
     @cached_property
     def suspicion(self) -> FloatArray:
         """The mean rank of a sample's scores among each monitor's, in [0, 1]; unscored ranks highest."""
@@ -61,30 +71,37 @@ class Pool:
         return suspicion
 
 
-def read_pool(settings: Labelling) -> Pool:
-    """Read the files of `label.scores` and, if there is one, of `label.texts`."""
+def read_pool(settings: Labelling, *, is_queue: bool = False) -> Pool:
+    """Read the files of `label.scores` and, if there is one, of `label.texts`.
+
+    The files of a queue are one monitor's, one behind the other.
+    """
     if not settings.scores:
         raise ConfigError("label.scores=[]: no file given; expected JSON lines with sample_id and score")
-    monitors = [file.stem for file in settings.scores]
+    sources = [list(settings.scores)] if is_queue else [[file] for file in settings.scores]
+    monitors = [files[0].stem for files in sources]
     if len(set(monitors)) < len(monitors):
         raise ConfigError(f"label.scores: {', '.join(monitors)} are monitors' names; expected different ones")
-    read = [_Scores(file) for file in settings.scores]
+    read = [_Scores(files) for files in sources]
     ids = list(read[0].scores)
-    for file, other in zip(settings.scores[1:], read[1:], strict=True):
+    for files, other in zip(sources[1:], read[1:], strict=True):
         if differing := set(ids) ^ set(other.scores):
             raise UserError(
-                f"{file}: {len(differing)} samples are in this file or in {settings.scores[0]} alone, "
+                f"{files[0]}: {len(differing)} samples are in this file or in {settings.scores[0]} alone, "
                 f"such as {min(differing)!r}; expected the same samples"
             )
     thresholds = list(settings.thresholds)
     if not thresholds:
-        for file, of in zip(settings.scores, read, strict=True):
+        for files, of in zip(sources, read, strict=True):
             if len(of.thresholds) != 1:
                 raise UserError(
-                    f"{file}: {len(of.thresholds)} thresholds in it; expected label.thresholds, one a file"
+                    f"{files[0]}: {len(of.thresholds)} thresholds in it; expected label.thresholds, one a "
+                    "monitor"
                 )
             thresholds += of.thresholds
-    texts = read[0].texts if settings.texts is None else _Scores(settings.texts, only_texts=True).texts
+    if len(thresholds) != len(sources):
+        raise ConfigError(f"label.thresholds: {len(thresholds)} given; expected one for each of {monitors}")
+    texts = read[0].texts if settings.texts is None else _Scores([settings.texts], only_texts=True).texts
     return Pool(
         ids=ids,
         groups=group_index([read[0].groups.get(name, name) for name in ids]),
@@ -92,18 +109,21 @@ def read_pool(settings: Labelling) -> Pool:
         thresholds=thresholds,
         scores=np.array([[of.scores[name] for name in ids] for of in read], dtype=np.float64),
         texts=texts,
+        labels=read[0].labels_with_chances(settings.scores[0]),
     )
 
 
 class _Scores:
-    """What a file says of each sample, in its order."""
+    """What files of a monitor say of each sample, in their order."""
 
-    def __init__(self, file: Path, *, only_texts: bool = False) -> None:
+    def __init__(self, files: Sequence[Path], *, only_texts: bool = False) -> None:
         self.scores: dict[str, float | None] = {}
         self.groups: dict[str, str] = {}
         self.texts: dict[str, tuple[str, str]] = {}
         self.thresholds: set[float] = set()
-        for row in rows(file, "label.texts" if only_texts else "label.scores"):
+        self._labels: dict[str, tuple[str, float | None]] = {}
+        setting = "label.texts" if only_texts else "label.scores"
+        for file, row in ((path, row) for path in files for row in rows(path, setting)):
             where, line = f"{file}, {row.place}", row.fields
             name = line.get("sample_id")
             if not isinstance(name, str) or not name:
@@ -119,6 +139,20 @@ class _Scores:
                 self.groups[name] = str(group)
             if (threshold := _number(line, "threshold", where)) is not None:
                 self.thresholds.add(threshold)
+            if label := line.get("label"):
+                if label not in list(Label):
+                    raise UserError(f"{where}: label={label!r}; expected misbehavior, benign or nothing")
+                self._labels[name] = str(label), _number(line, "probability", where)
+
+    def labels_with_chances(self, file: Path) -> dict[str, tuple[str, float]]:
+        """Return the labels that are there; without probabilities only where every sample has one."""
+        chances = {name: chance for name, (_, chance) in self._labels.items() if chance is not None}
+        if len(chances) < len(self._labels) < len(self.scores) or 0 in chances.values():
+            raise UserError(
+                f"{file}: {len(self._labels)} of {len(self.scores)} samples have a label, {len(chances)} of "
+                "them a probability; expected for each label the probability with which it was drawn"
+            )
+        return {name: (label, chances.get(name, 1.0)) for name, (label, _) in self._labels.items()}
 
 
 def _number(line: dict[str, Any], name: str, where: str) -> float | None:

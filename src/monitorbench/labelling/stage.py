@@ -2,76 +2,73 @@
 
 A run is a round. The first draws samples by `label.design` and writes a blind batch for each reader; the
 next, with `run` and the returned files, estimates each monitor's rates from all labels so far and says which
-to deploy, or writes the next batch. Promises: each sample that was asked for has its probability in
-`asked.jsonl`; an unlabelled sample is never benign; one that the readers disagree on is bounded both ways.
+to deploy, or writes the next batch. A queue is the same over a guardrail's log that grows: each round fills
+the budget of a day from what came since. Promises: each sample that was asked for has its probability in
+`asked.jsonl`; a log that was read is as it was then, but for what a queue finds behind it.
 """
 
-import csv
 import hashlib
-import io
-import json
-from collections.abc import Mapping
-from itertools import product
-from math import ceil, inf
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from monitorbench.annotation.files import AnnotationItem, csv_batch
-from monitorbench.annotation.labels import settle
-from monitorbench.annotation.reading import AnnotatorAnswer, checked
+from monitorbench.annotation.files import csv_batch
 from monitorbench.annotation.stage import write_batches
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import ADJUDICATOR, Annotation, Labelling
+from monitorbench.config.datasets import ADJUDICATOR, Labelling
+from monitorbench.config.ending import printable
 from monitorbench.config.study import Study
-from monitorbench.labelling.pool import Pool, read_pool
-from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.cost import Costs
-from monitorbench.metrics.labelled import (
-    LabelErrors,
-    PartlyLabelled,
-    RateEstimate,
-    RateOf,
-    differences_of,
-    estimated,
-    rates_of,
+from monitorbench.labelling.answer import LabelledAnswer, LabelledPool, answer
+from monitorbench.labelling.asked import (
+    ASKED,
+    OPEN,
+    AskedSample,
+    answered,
+    as_lines,
+    came_with_scores,
+    item_of,
+    labelled,
+    latest,
+    read_asked,
+    shown,
 )
-from monitorbench.metrics.labels_to_ask import LabelRound, draw, probabilities, risk, weights_of
-from monitorbench.metrics.table import Number, Place, Row, Table
-from monitorbench.records import Label
-from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
+from monitorbench.labelling.pool import Pool, read_pool
+from monitorbench.metrics.labels_to_ask import draw, probabilities, risk
+from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import file_sha256, write_atomically, write_json
 from monitorbench.runs.run_folders import run_name
 
-ASKED, POOL, ESTIMATES = "asked.jsonl", "pool.json", "estimates.csv"
-OPEN = "open"
-"""Label of a sample that the readers disagree on or are unsure of."""
-_LEAST = 10
-"""Fewest samples of a further round."""
+POOL = "pool.json"
 
 
-class AskedSample(NamedTuple):
-    """A sample that people were asked for, as a line of `asked.jsonl`."""
+class _Round(NamedTuple):
+    """A round as it begins: the traffic, the questions so far, and how many samples earlier rounds had."""
 
-    sample_id: str
-    item: str
-    round: int
-    probability: float
-    label: str | None = None
-    """`misbehavior`, `benign`, `open` where the readers disagree, or None before it came back."""
+    settings: Labelling
+    pool: Pool
+    questions: list[AskedSample]
+    n_earlier: int
+    is_queue: bool
 
 
 def print_plan(study: Study) -> None:
     """Print how the labels of the next round would be spread over the scores; writes nothing."""
-    pool = read_pool(study.label)
-    mean, none = pool.suspicion, np.full(len(pool.ids), np.nan)
-    chances = probabilities(
-        study.label.budget, mean, risk(mean, none, none), pool.flagged, np.isnan(none), study.label.design
-    )
+    _print_spread(study.label, read_pool(study.label))
+
+
+def print_queue_plan(study: Study) -> None:
+    """Print how many alerts of the log a queue would take, and how many samples blindly."""
+    settings = study.label.model_copy(update={"design": "alerts"})
+    _print_spread(settings, read_pool(settings, is_queue=True))
+
+
+def _print_spread(settings: Labelling, pool: Pool) -> None:
+    chances = _chances(_Round(settings, pool, came_with_scores(pool), 0, False), settings.budget)
     flags = (np.nan_to_num(pool.flagged, nan=1.0) > 0).any(axis=0)
     print(
-        f"{chances.sum():.0f} of {len(pool.ids)} samples would be asked for ({study.label.design}): "
+        f"{chances.sum():.0f} of {len(pool.ids)} samples would be asked for ({settings.design}): "
         f"{chances[flags].sum():.0f} of the {flags.sum()} that a monitor flags or did not score, "
         f"{chances[~flags].sum():.0f} of the {(~flags).sum()} that all pass"
     )
@@ -79,218 +76,184 @@ def print_plan(study: Study) -> None:
 
 def label(study: Study) -> Path:
     """Begin with `label.scores`, or go on from `run`; returns the run directory."""
-    annotation = study.annotation
+    return _round(study, is_queue=False)
+
+
+def queue(study: Study) -> Path:
+    """Fill a day's budget from a guardrail's log, or from what came since; returns the run directory."""
+    return _round(study, is_queue=True)
+
+
+def _round(study: Study, *, is_queue: bool) -> Path:
+    annotation, settings = study.annotation, study.label
+    if is_queue:
+        settings = settings.model_copy(update={"design": "alerts"})
     if study.run is None:
         if annotation.returned:
             raise ConfigError("annotation.returned: of which round? expected run=RUN, the round they are of")
-        pool = read_pool(study.label)
-        files = {"scores": [file_sha256(file) for file in study.label.scores]}
-        return _record(study, study.label, pool, [], files)
-    settings, questions = _earlier(study.label, study.run)
-    if not annotation.returned:
+        pool = read_pool(settings, is_queue=is_queue)
+        return _record(study, _Round(settings, pool, came_with_scores(pool), 0, is_queue), {})
+    before = _earlier(settings, study.run, goes_on=is_queue)
+    waits = any(question.label is None for question in before.questions)
+    if waits and not annotation.returned:
         raise ConfigError("annotation.returned=[]: no file given; expected what each reader returned")
-    pool = read_pool(settings)
-    answered = _answered(study.run, annotation, pool, questions)
+    if annotation.returned and not waits:
+        raise ConfigError(f"annotation.returned: {study.run.name} asked for nothing; expected none")
+    questions = answered(study.run, annotation, before.pool, before.questions) if waits else before.questions
     returned = [*annotation.returned, *([annotation.adjudicated] if annotation.adjudicated else [])]
     came_back = {"round": study.run.name, "returned": sorted(file_sha256(file) for file in returned)}
-    return _record(study, settings, pool, answered, came_back)
+    return _record(study, before._replace(questions=questions), came_back)
 
 
-def _earlier(settings: Labelling, run: Path) -> tuple[Labelling, list[AskedSample]]:
-    """Take the files of scores from an earlier round; `UserError` where one has changed since."""
-    if run.parent.name != "label":
+def labelled_pool(study: Study, run: Path) -> LabelledPool:
+    """Read a round with its labels, to be estimated by the settings of `study`."""
+    earlier = _earlier(study.label, run, goes_on=False)
+    if not any(question.label for question in earlier.questions):
+        raise UserError(
+            f"{run}: no label came back yet; expected `label run={run.name} annotation.returned=…`"
+        )
+    return LabelledPool(
+        earlier.pool, earlier.questions, earlier.settings, study.stakes, study.calibrate, earlier.is_queue
+    )
+
+
+def is_round(run: Path) -> bool:
+    """Whether a run is a round of labels."""
+    return (run / POOL).is_file()
+
+
+def _earlier(settings: Labelling, run: Path, *, goes_on: bool) -> _Round:
+    """Take the files of scores from an earlier round; `UserError` where one has changed since.
+
+    `goes_on` reads the log of a queue as it is now, and the files of `settings` behind it.
+    """
+    if not is_round(run):
         raise UserError(f"run={run}: no round of labels; expected run=runs/label/NAME-HASH")
     read_finished(run)
     kept = read_checked(run, POOL)
-    for file, sha256 in kept["files"].items():
-        if not Path(file).is_file() or file_sha256(Path(file)) != sha256:
+    if goes_on and not kept["is_queue"]:
+        raise UserError(f"run={run}: labels of one pool, not of a queue; expected `label run={run.name}`")
+    for file, (size, sha256) in kept["files"].items():
+        if _beginning(Path(file), size) != sha256 or (
+            not kept["is_queue"] and Path(file).stat().st_size != size
+        ):
             raise UserError(f"{file}: not as it was in {run.name}; restore it, or begin anew")
+    scores = tuple(map(Path, kept["scores"]))
+    new = [file for file in settings.scores if file not in scores] if goes_on else []
     files = {
-        "scores": tuple(map(Path, kept["scores"])),
+        "scores": (*scores, *new),
         "texts": Path(kept["texts"]) if kept["texts"] else None,
         "thresholds": tuple(kept["thresholds"]),
+        "design": kept["design"] if kept["is_queue"] else settings.design,
     }
-    lines = checked_file(run, ASKED).read_text(encoding="utf-8").split("\n")
-    return settings.model_copy(update=files), [AskedSample(**json.loads(line)) for line in lines if line]
+    settings = settings.model_copy(update=files)
+    pool = read_pool(settings, is_queue=kept["is_queue"])
+    if not goes_on:
+        pool = pool.first(kept["n_samples"])
+    return _Round(settings, pool, read_asked(run), kept["n_samples"], kept["is_queue"])
 
 
-def _answered(
-    run: Path, annotation: Annotation, pool: Pool, questions: list[AskedSample]
-) -> list[AskedSample]:
-    """Put what the readers returned beside the questions of the latest round."""
-    asked = {question.item: _shown(pool, question) for question in questions if question.label is None}
-    answers = checked(annotation.returned, asked, annotation.annotators, f"was never asked for in {run.name}")
-    choices = {item: [answers[reader][item].choice for reader in annotation.annotators] for item in asked}
-    decided: Mapping[str, AnnotatorAnswer] = {}
-    if annotation.adjudicated is not None:
-        left = {item: text for item, text in asked.items() if settle(choices[item]).label is None}
-        problem = "is not open: the readers agree on it, or it is of another batch"
-        decided = checked([annotation.adjudicated], left, [ADJUDICATOR], problem)[ADJUDICATOR]
-    ends = {
-        item: settle(choices[item], decided[item].choice if item in decided else None).label for item in asked
-    }
-    return [
-        question._replace(label=str(ends[question.item] or OPEN)) if question.label is None else question
-        for question in questions
-    ]
+def _beginning(file: Path, size: int) -> str:
+    """The SHA-256 of the first bytes of a file; empty where it has not so many."""
+    if not file.is_file() or file.stat().st_size < size:
+        return ""
+    digest, left = hashlib.sha256(), size
+    with file.open("rb") as stream:
+        while left and (block := stream.read(min(left, 1 << 20))):
+            digest.update(block)
+            left -= len(block)
+    return digest.hexdigest()
 
 
-def _record(
-    study: Study, settings: Labelling, pool: Pool, questions: list[AskedSample], came_from: Mapping[str, Any]
-) -> Path:
-    annotation = study.annotation
+def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
+    annotation, settings, pool = study.annotation, of.settings, of.pool
+    given = [*settings.scores, *([settings.texts] if settings.texts else [])]
+    files = {str(file): [size := file.stat().st_size, _beginning(file, size)] for file in given}
     identity = {
         **came_from,
+        "files": [sha256 for _, sha256 in files.values()],
         "thresholds": pool.thresholds,
         "label": settings.model_dump(mode="json", exclude={"scores", "texts", "thresholds"}),
         "annotation": annotation.model_dump(mode="json", include={"annotators", "seed", "guidelines"}),
         "stakes": study.stakes.model_dump(mode="json"),
+        "calibrate": study.calibrate.model_dump(mode="json", include={"alpha", "delta"}),
     }
     run = RunDirectory(study.paths.runs / "label", run_name(*pool.monitors), identity)
     with run.recording(study) as results:
-        says, n_next = "no labels yet", settings.budget
+        says, n_next, questions = "no labels yet", settings.budget, of.questions
         if questions:
-            table, says, n_next = _answer(study.stakes, settings, pool, questions)
-            write_atomically(run.path / ESTIMATES, _as_csv(table))
-            left = [_shown(pool, question) for question in questions if question.label == OPEN]
-            if left:
+            found = answer(
+                LabelledPool(pool, questions, settings, study.stakes, study.calibrate, of.is_queue)
+            )
+            found.write(run.path)
+            says, n_next = found.sentence, settings.budget if of.is_queue else found.n_next
+            results |= {"decision": found.decision, "monitor": found.monitor}
+            drawn = _read_again(study, found, questions)
+            if left := [shown(pool, question) for question in questions if question.label == OPEN]:
                 write_atomically(run.path / "adjudication.csv", csv_batch(left, ADJUDICATOR))
-        if n_next:
-            drawn = _next_round(settings, annotation.seed, pool, questions, n_next)
+        else:
+            drawn = []
+        if n_next or drawn:
+            drawn = drawn or _drawn(study, of, n_next)
             groups = {question.item: str(pool.groups[pool.rows[question.sample_id]]) for question in drawn}
-            texts = {question.item: _shown(pool, question) for question in drawn}
-            write_batches(run.path, annotation, texts, groups)
+            texts = {question.item: shown(pool, question) for question in drawn}
+            readers = {question.item: question.readers for question in drawn}
+            write_batches(run.path, annotation, texts, groups, readers)
             questions = [*questions, *drawn]
             says += f": label these {len(drawn)} next, in {run.path / 'batches'}"
-        lines = [json.dumps(question._asdict(), ensure_ascii=False) + "\n" for question in questions]
-        write_atomically(run.path / ASKED, "".join(lines))
-        given = [*settings.scores, *([settings.texts] if settings.texts else [])]
-        kept = settings.model_dump(mode="json", include={"scores", "texts"})
-        files = {str(file): file_sha256(file) for file in given}
-        write_json(run.path / POOL, {"files": files, **kept, "thresholds": pool.thresholds})
-        n_labels = sum(question.label in tuple(Label) for question in questions)
-        results |= {"monitors": pool.monitors, "n_labels": n_labels, "n_asked": n_next, "answer": says}
-    print(says, flush=True)
+        write_atomically(run.path / ASKED, as_lines(questions))
+        kept = settings.model_dump(mode="json", include={"scores", "texts", "design"})
+        kept |= {"n_samples": len(pool.ids), "is_queue": of.is_queue, "thresholds": pool.thresholds}
+        write_json(run.path / POOL, {"files": files, **kept})
+        results |= {"monitors": pool.monitors, "n_asked": len(drawn), "answer": says}
+        results["n_labels"] = sum(question.label not in (None, OPEN) for question in questions)
+    print(printable(says), flush=True)
     return run.path
 
 
-def _next_round(
-    settings: Labelling, seed: int, pool: Pool, questions: list[AskedSample], n: int
-) -> list[AskedSample]:
-    """Draw samples that were not asked for before."""
-    of = _labelled(pool, questions, of_open=np.nan)
-    free, number = (
-        np.ones(len(pool.ids), dtype=np.bool_),
-        max((question.round for question in questions), default=0) + 1,
-    )
-    free[[pool.rows[question.sample_id] for question in questions]] = False
-    risks = risk(of.predictions, of.labels, of.weights)
-    chances = probabilities(n, of.predictions, risks, pool.flagged, free, settings.design)
-    drawn = draw(chances, of.predictions, np.random.default_rng([seed, number]))
+def _chances(of: _Round, n: int) -> np.ndarray:
+    """The probability that each sample is asked for: of what was not before, in a queue of what is new."""
+    pool = of.pool
+    free = np.arange(len(pool.ids)) >= (of.n_earlier if of.is_queue else 0)
+    free[[pool.rows[question.sample_id] for question in of.questions]] = False
+    labels = labelled(pool, of.questions, of_open=np.nan, is_queue=of.is_queue).labels
+    risks = risk(pool.scores, labels)
+    settings = of.settings
+    return probabilities(n, risks, pool.flagged, free, settings.design, blind_share=settings.blind_share)
+
+
+def _drawn(study: Study, of: _Round, n: int) -> list[AskedSample]:
+    """Draw samples that were not asked for before, and say who reads each."""
+    settings, seed, number = of.settings, study.annotation.seed, _next_number(of.questions)
+    chances, rng = _chances(of, n), np.random.default_rng([seed, number])
+    rows = draw(chances, of.pool.suspicion, rng) if chances.any() else np.array([], dtype=np.int64)
+    names = study.annotation.annotators
+    by_all = rng.random(len(rows)) < settings.double_share
     return [
-        AskedSample(name, _item(name, seed), number, chance)
-        for name, chance in zip([pool.ids[row] for row in drawn], chances[drawn].tolist(), strict=True)
-    ]
-
-
-def _item(sample_id: str, seed: int) -> str:
-    """An opaque name; the prefix keeps a spreadsheet from reading a number."""
-    return "item-" + hashlib.sha256(f"label/{seed}/{sample_id}".encode()).hexdigest()[:12]
-
-
-def _shown(pool: Pool, question: AskedSample) -> AnnotationItem:
-    if question.sample_id not in pool.texts:
-        raise UserError(
-            f"{question.sample_id}: no request and response for people to read; expected label.texts, or "
-            "a log with texts (serve.log_text=true)"
+        AskedSample(
+            of.pool.ids[row],
+            item_of(of.pool.ids[row], seed, number),
+            number,
+            chance,
+            names if doubly else (names[i % len(names)],),
         )
-    return AnnotationItem(question.item, *pool.texts[question.sample_id])
-
-
-def _labelled(pool: Pool, questions: list[AskedSample], *, of_open: float) -> PartlyLabelled:
-    """The pool with its labels; `of_open` is the label of what the readers disagree on."""
-    value = {Label.MISBEHAVIOR.value: 1.0, Label.BENIGN.value: 0.0, OPEN: of_open}
-    labels = np.full(len(pool.ids), np.nan)
-    rounds: list[LabelRound] = []
-    for number in sorted({question.round for question in questions}):
-        of_round = [question for question in questions if question.round == number]
-        rows = np.array([pool.rows[question.sample_id] for question in of_round], dtype=np.int64)
-        labels[rows] = [value[question.label or OPEN] for question in of_round]
-        rounds.append(LabelRound(rows, np.array([question.probability for question in of_round])))
-    return PartlyLabelled(labels, weights_of(rounds, len(pool.ids)), pool.suspicion, pool.groups)
-
-
-def _answer(
-    stakes: Costs, settings: Labelling, pool: Pool, questions: list[AskedSample]
-) -> tuple[Table, str, int]:
-    """Each monitor's rates and its differences to the cheapest; the sentence, and how many labels lack."""
-    ways = [_labelled(pool, questions, of_open=label) for label in (0.0, 1.0)]
-    costs = stakes.cost_miss, stakes.cost_alarm
-    table, part = Table(), f"estimated:{settings.estimator}"
-    corners = list(product(settings.error_of_misbehavior, settings.error_of_benign))
-    errors = [
-        LabelErrors(*np.mean(corners, axis=0).tolist()),
-        *(LabelErrors(*corner) for corner in set(corners)),
+        for i, (row, chance, doubly) in enumerate(
+            zip(rows.tolist(), chances[rows].tolist(), by_all.tolist(), strict=True)
+        )
     ]
 
-    def measured(
-        name: str, point: str, flagged: FloatArray, rates: Mapping[str, RateOf]
-    ) -> dict[str, Number]:
-        benign, bad = (estimated(of, flagged, rates, settings.estimator, errors=errors) for of in ways)
-        numbers = {
-            rate: _number(rate, benign[rate], bad[rate], ways[0].n_labels, len(np.unique(pool.groups)))
-            for rate in rates
-        }
-        table.add(Place(name, "none", part, point, "traffic"), numbers)
-        return numbers
 
-    alone = rates_of(np.array([0.0, 1.0]), *costs)
-    rates = [
-        measured(name, f"{limit:g}", pool.flagged[i : i + 1], alone)
-        for i, (name, limit) in enumerate(zip(pool.monitors, pool.thresholds, strict=True))
+def _read_again(study: Study, found: LabelledAnswer, questions: Sequence[AskedSample]) -> list[AskedSample]:
+    """Ask again for what most monitors contradict, unless it was read again already."""
+    number, in_use = _next_number(questions), latest(questions)
+    n_asked = {name: sum(of.sample_id == name for of in questions) for name in found.contradicted}
+    worst = [name for name in found.contradicted if n_asked[name] == 1][: study.label.read_again]
+    seed, readers = study.annotation.seed, study.annotation.annotators
+    return [
+        AskedSample(name, item_of(name, seed, number), number, in_use[name].probability, readers)
+        for name in worst
     ]
-    best = min(
-        range(len(rates)), key=lambda i: inf if (cost := rates[i]["expected_cost"].value) is None else cost
-    )
-    name, missed = pool.monitors[best], rates[best]["miss_rate"]
-    lacks: list[str] = []
-    for i, other in enumerate(pool.monitors):
-        if i != best:
-            apart = measured(f"{other} - {name}", "", pool.flagged[[best, i]], differences_of(*costs))[
-                "expected_cost"
-            ]
-            if apart.low is None or apart.low < -settings.regret:
-                lacks.append(f"{other} may cost {-(apart.low or 0):.3g} a sample less")
-    half = ((missed.high or 0) - (missed.low or 0)) / 2
-    if half > settings.margin:
-        lacks.append(f"its miss rate is known to ±{half:.2f} only")
-    says = f"{name}: {_in_words(missed)}, {_in_words(rates[best]['false_alarm_rate'])}"
-    n_labels, n_free = ways[0].n_labels, len(pool.ids) - len(questions)
-    if not lacks:
-        return table, f"deploy {says}, from {n_labels} labels", 0
-    wanted = ceil(n_labels * ((half / settings.margin) ** 2 - 1))
-    n_next = min(max(wanted, _LEAST), settings.budget, n_free)
-    return table, f"insufficient, {'; '.join(lacks)} ({says}, from {n_labels} labels)", n_next
 
 
-def _in_words(of: Number) -> str:
-    value = "unknown" if of.value is None else f"{of.value:.4f}"
-    return f"{of.metric.replace('_', ' ')} {value} [{of.low:.4f}, {of.high:.4f}]"
-
-
-def _number(name: str, benign: RateEstimate, bad: RateEstimate, n_labels: int, n_groups: int) -> Number:
-    """A rate with what is open counted as benign and as misbehavior: its interval holds both."""
-    values = [of.value for of in (benign, bad) if of.value is not None]
-    value = sum(values) / 2 if len(values) == 2 else None
-    low, high = min(benign.interval.low, bad.interval.low), max(benign.interval.high, bad.interval.high)
-    missing = "" if value is not None else "no label where it is needed"
-    return Number(name, value, low, high, n_labels, n_groups, missing)
-
-
-def _as_csv(table: Table) -> str:
-    """The rows of the results table, unrounded."""
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream)
-    writer.writerow(Row._fields)
-    writer.writerows(table.rows())
-    return stream.getvalue()
+def _next_number(questions: Sequence[AskedSample]) -> int:
+    return max((question.round for question in questions), default=0) + 1

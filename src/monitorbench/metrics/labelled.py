@@ -10,7 +10,7 @@ as the evidence. `benchmarks/coverage/labels.py` and `errors.py` simulate their 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import nan, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -161,6 +161,10 @@ class RateOf(NamedTuple):
     """[domains, (misbehavior, benign)]."""
     denominator: FloatArray
 
+    def twice(self) -> "RateOf":
+        """Return the counts of each domain for both of its parts."""
+        return RateOf(np.repeat(self.numerator, 2, axis=0), np.repeat(self.denominator, 2, axis=0))
+
 
 def rates_of(flagged: FloatArray, cost_miss: float, cost_alarm: float) -> Mapping[str, RateOf]:
     """The rates of a monitor; `flagged` [domains] says whether it flags what is there, 1 or 0.
@@ -203,17 +207,9 @@ def estimated(
     Domains are numbered as bits, the first monitor's highest; samples that a monitor did not score are left
     out. A value is None where a domain that it needs has no label; the interval then holds what may be.
     """
-    answered = ~np.isnan(flagged).any(axis=0)
-    n_domains = 2 ** len(flagged)
-    domain = np.where(answered, np.nan_to_num(flagged).T @ (2.0 ** np.arange(len(flagged))[::-1]), -1)
-    groups = group_index(of.groups)
-    n_groups = int(groups.max(initial=-1)) + 1
-    counts: FloatArray = np.stack(
-        [np.bincount(groups, domain == number, n_groups) for number in range(n_domains)]
-    )
-    shares = [domain_share(of, domain == number, estimator, confidence) for number in range(n_domains)]
+    shares, counts = domains_of(of, flagged, estimator, confidence)
     estimates = {}
-    for name, rate in rates.items():
+    for name, rate in ((name, rate.twice()) for name, rate in rates.items()):
         each = [
             _ratio(rate, [error.corrected(share) for share in shares], counts, confidence) for error in errors
         ]
@@ -221,6 +217,46 @@ def estimated(
         interval = Interval(min(end.low for end in ends), max(end.high for end in ends))
         estimates[name] = RateEstimate(each[0].value, interval)
     return estimates
+
+
+class Domains(NamedTuple):
+    """What monitors answered: each domain's share of misbehavior, and its samples by group.
+
+    Of each what was labelled with certainty, which speaks for itself alone, comes after the rest.
+    """
+
+    shares: list[Share]
+    counts: FloatArray
+    """[domains, groups]"""
+
+    def value(self, rate: RateOf, error: LabelErrors) -> float:
+        """The rate if labels err so, a domain without a label counting half; NaN where it is of nothing."""
+        middle = np.array([_middle(error.corrected(share)) for share in self.shares])
+        rate, both = rate.twice(), self.counts.sum(axis=1)[:, None] * np.stack([middle, 1 - middle], axis=1)
+        over = float((rate.denominator * both).sum())
+        return float((rate.numerator * both).sum()) / over if over else nan
+
+
+def domains_of(
+    of: PartlyLabelled, flagged: FloatArray, estimator: Estimator = "ipw", confidence: float = 0.95
+) -> Domains:
+    """Cut the samples into domains by what monitors answered, as `estimated` does."""
+    answered = ~np.isnan(flagged).any(axis=0)
+    n_domains = 2 ** len(flagged)
+    is_certain = ~np.isnan(of.labels) & np.isclose(of.weights, 1)
+    number = np.nan_to_num(flagged).T @ (2.0 ** np.arange(len(flagged))[::-1])
+    domain = np.where(answered, 2 * number + is_certain, -1)
+    groups = group_index(of.groups)
+    n_groups = int(groups.max(initial=-1)) + 1
+    counts: FloatArray = np.stack(
+        [np.bincount(groups, domain == number, n_groups) for number in range(2 * n_domains)]
+    )
+    shares = [domain_share(of, domain == number, estimator, confidence) for number in range(2 * n_domains)]
+    return Domains(shares, counts)
+
+
+def _middle(share: Share) -> float:
+    return 0.5 if share.value is None else share.value
 
 
 def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: float) -> RateEstimate:
@@ -231,7 +267,7 @@ def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: fl
     each domain, which varies with the groups that are drawn.
     """
     sizes, z = counts.sum(axis=1), float(norm.ppf((1 + confidence) / 2))
-    middle = np.array([share.value if share.value is not None else 0.5 for share in shares])
+    middle = np.array([_middle(share) for share in shares])
     below = np.array([share.low for share in shares]) - middle
     above = np.array([share.high for share in shares]) - middle
     both = np.stack([middle, 1 - middle], axis=1)

@@ -4,15 +4,18 @@ import logging
 from pathlib import Path
 
 from monitorbench.config.study import Study
+from monitorbench.labelling.stage import is_round
 from monitorbench.metrics.choice.facts import FILE
 from monitorbench.metrics.csv_rows import to_csv
 from monitorbench.metrics.results import as_results
 from monitorbench.report.control.table import control_rows, show_control
+from monitorbench.report.labelled import show_round
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.tracking import track_results
 from monitorbench.scoring.control.stage import control_runs
+from monitorbench.scoring.labelled import recommend_round, score_round
 from monitorbench.scoring.recommendation.stage import recommendation_run
 from monitorbench.scoring.score import score_run
 
@@ -22,6 +25,9 @@ _log = logging.getLogger(__name__)
 
 def score(study: Study) -> Path:
     """Score the run `study.run` and print its tables to stderr; returns its directory."""
+    if is_round(run := study.required_run()):
+        show_round(score_round(study, run))
+        return run
     directory = score_run(study)
     # A sweep's stdout has one directory a run.
     show_tables(as_results(read_checked(directory, "metrics.json")), stderr=True)
@@ -46,6 +52,8 @@ def recommend(study: Study) -> Path:
 
     Raises what `recommendation_run` raises.
     """
+    if (run := recommend_round(study)) is not None:
+        return run
     directory = with_page(study, recommendation_run(study))
     recommendation = read_checked(directory, FILE)
     for line in (recommendation["sentence"], *recommendation["remarks"]):

@@ -91,7 +91,7 @@ def _remove(options: argparse.Namespace) -> None:
             return True
         if not sys.stdin.isatty():
             raise UserError("nobody to ask whether to remove; add --yes")
-        print(f"{question} [y/N] ", end="", flush=True)
+        print(printable(f"{question} [y/N] "), end="", flush=True)
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     for path in remove(options.runs, options.run, force=options.force, agreed=agreed):
@@ -101,8 +101,8 @@ def _remove(options: argparse.Namespace) -> None:
 def _export(options: argparse.Namespace) -> None:
     exported = export(_run(options, options.run), options.output, verdicts=options.verdicts)
     for name in exported.redacted:
-        print(f"a key was removed from {name}", file=sys.stderr)
-    print(exported.file)
+        print(printable(f"a key was removed from {name}"), file=sys.stderr)
+    print(printable(str(exported.file)))
 
 
 def _run(options: argparse.Namespace, name: str, wanted: Wanted = ANY_RUN) -> Run:

@@ -70,7 +70,7 @@ def is_locked(directory: Path) -> bool:
     would write into a folder that one may only read.
     """
     try:
-        stream = os.open(directory / DIRECTORY_LOCK, os.O_RDONLY)
+        stream = os.open(directory / DIRECTORY_LOCK, os.O_RDONLY | os.O_NONBLOCK)  # no wait for a pipe
     except OSError:
         return False
     try:

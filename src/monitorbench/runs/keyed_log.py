@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.files import locked, sealed_line, unsealed_line, unwritable
+from monitorbench.untrusted import lines
 
 _SECONDS_BETWEEN_SYNCS = 1.0
 
@@ -149,25 +150,24 @@ def _parse(path: Path, kind: type[T]) -> Iterator[tuple[T, int]]:
     """The record of each whole line, and how many bytes the log has up to its end."""
     numbers: dict[str, int] = {}
     n_bytes = 0
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.endswith(b"\n"):
-                return  # torn
-            n_bytes += len(line)
-            body = unsealed_line(line[:-1])
-            if body is None:
-                raise UserError(
-                    f"{path}:{number}: no {kind.__name__} as it was written, edited or damaged; remove the "
-                    "line to have it done again"
-                )
-            try:
-                record = kind.model_validate_json(body)
-            except ValidationError as error:
-                raise UserError(
-                    f"{path}:{number}: no {kind.__name__}; remove the line to have it done again"
-                ) from error
-            if numbers.setdefault(record.key, number) != number:
-                raise UserError(
-                    f"{path}:{number}: repeats the key of line {numbers[record.key]}; remove one of the two"
-                )
-            yield record, n_bytes
+    for number, line in lines(path):
+        if not line.endswith(b"\n"):
+            return  # torn
+        n_bytes += len(line)
+        body = unsealed_line(line[:-1])
+        if body is None:
+            raise UserError(
+                f"{path}:{number}: no {kind.__name__} as it was written, edited or damaged; remove the "
+                "line to have it done again"
+            )
+        try:
+            record = kind.model_validate_json(body)
+        except ValidationError as error:
+            raise UserError(
+                f"{path}:{number}: no {kind.__name__}; remove the line to have it done again"
+            ) from error
+        if numbers.setdefault(record.key, number) != number:
+            raise UserError(
+                f"{path}:{number}: repeats the key of line {numbers[record.key]}; remove one of the two"
+            )
+        yield record, n_bytes

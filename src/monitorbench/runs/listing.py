@@ -17,6 +17,7 @@ from monitorbench.runs.directory import KINDS
 from monitorbench.runs.run_folders import Run, State, age_in_words, runs_in
 from monitorbench.runs.selectors import readers, sources
 from monitorbench.runs.verdict_log import VERDICTS
+from monitorbench.untrusted import text_lines
 
 _STYLES: dict[State, str] = {"running": "cyan", "incomplete": "yellow", "stale": "yellow", "damaged": "red"}
 _SHORT_ID = 8
@@ -96,12 +97,11 @@ def overall_numbers(run: Run) -> dict[str, float]:
     if run.kind != "evaluate" or not judge:
         return {}
     try:
-        with (run.path / "table.csv").open(encoding="utf-8", newline="") as stream:
-            for row in csv.DictReader(stream):
-                if row["prompt"] == judge["prompt"] and row["cell"] == OVERALL:
-                    shown = ("miss_rate", "false_alarm_rate", "auroc")
-                    return {key: float(row[key]) for key in row if key.startswith(shown) and row[key]}
-    except (OSError, KeyError, ValueError, TypeError, csv.Error):
+        for row in csv.DictReader(text_lines(run.path / "table.csv")):
+            if row["prompt"] == judge["prompt"] and row["cell"] == OVERALL:
+                shown = ("miss_rate", "false_alarm_rate", "auroc")
+                return {key: float(row[key]) for key in row if key.startswith(shown) and row[key]}
+    except (UserError, OSError, KeyError, ValueError, TypeError, csv.Error):
         pass
     return {}
 

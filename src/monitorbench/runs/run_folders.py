@@ -6,6 +6,7 @@ damaged one is a run like the others, in the state `damaged`: a list that stops 
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +27,11 @@ _LONGEST_NAME = 160
 
 
 def run_name(*parts: str) -> str:
-    """Join what a run is of to a folder's name: `smollm2_135m-direct-starter-test`; long parts are cut."""
+    """Join what a run is of to a folder's name: `smollm2_135m-direct-starter-test`; long parts are cut.
+
+    What a file's name or cell may hold besides letters, digits and few signs becomes `_`.
+    """
+    parts = tuple(re.sub(r"[^\w.+@=~()-]+", "_", part) for part in parts)
     name = "-".join(filter(None, parts))
     if len(name.encode()) <= _LONGEST_NAME:
         return name

@@ -57,7 +57,7 @@ class Wanted:
         """Whether a run is of the kind, the split and the state."""
         return (
             run.kind in self.kinds
-            and (not self.split or run.split == self.split)
+            and (not self.split or run.split in ("", self.split))
             and (not self.is_done or run.state == "done")
         )
 
@@ -71,6 +71,7 @@ COMPARED = replace(
 _JUDGED = Wanted(("evaluate",), "a finished evaluation run")
 _TESTED = Wanted(("evaluate",), "a finished evaluation run over the test split", "test")
 _CALIBRATED = Wanted(("evaluate",), "a finished evaluation run over the calibration split", "calibration")
+_ROUND = Wanted(("label",), "a finished round of labels")
 _TRAINED = Wanted(("train",), "a finished training run")
 _FITTED = Wanted(("fit",), "a finished fit of a probe")
 _THRESHOLD = Wanted(("calibrate",), "a finished calibration")
@@ -90,16 +91,31 @@ _REPORTED = Wanted(
         or (run.path / "metrics.json").is_file()
     ),
 )
+
+
+def _or_round(wanted: Wanted) -> Wanted:
+    """The runs of a setting, or a round of labels, which has numbers as soon as a label is back."""
+    return replace(
+        wanted,
+        kinds=(*wanted.kinds, "label"),
+        words=f"{wanted.words}, or a round of labels",
+        fits=lambda run: (
+            bool(run.manifest["results"]["n_labels"]) if run.kind == "label" else wanted.fits(run)
+        ),
+    )
+
+
 _READS: dict[str, dict[str, Wanted]] = {
     "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "monitor.head": _FITTED},
     "wording": {"monitor.adapter": _TRAINED},
-    "label": {"run": Wanted(("label",), "a finished round of labels")},
+    "label": {"run": _ROUND},
+    "queue": {"run": _ROUND},
     "views": {"monitor.adapter": _TRAINED},
     "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "operating_point": _THRESHOLD},
     "pilot": {"monitor.adapter": _TRAINED},
-    "score": {"run": _TESTED, "operating_point": _THRESHOLD},
+    "score": {"run": _or_round(_TESTED), "operating_point": _THRESHOLD},
     "stress": {"run": _JUDGED, "operating_point": _THRESHOLD},
-    "calibrate": {"run": _CALIBRATED},
+    "calibrate": {"run": _or_round(_CALIBRATED), "operating_point": _THRESHOLD},
     "combine": {"combine.calibration": _CALIBRATED, "combine.test": _TESTED},
     "control": {"control.calibration": _CALIBRATED, "control.test": _TESTED},
     "gate": {
@@ -113,8 +129,8 @@ _READS: dict[str, dict[str, Wanted]] = {
         "transfer.operating_points": _THRESHOLD,
         "transfer.wordings": _WORDED,
     },
-    "report": {"run": _REPORTED, "operating_point": _THRESHOLD},
-    "recommend": {"recommend.runs": _CHOSEN_FROM, "recommend.pilot": _PILOTED},
+    "report": {"run": _or_round(_REPORTED), "operating_point": _THRESHOLD},
+    "recommend": {"recommend.runs": _or_round(_CHOSEN_FROM), "recommend.pilot": _PILOTED},
     "export": {"run": _JUDGED, "operating_point": _THRESHOLD},
     "merge": {"run": _TRAINED},
     "push": {"run": _TRAINED},

@@ -16,6 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
+from monitorbench.labelling.stage import is_round
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.metrics.inverted import inverted_warning
 from monitorbench.metrics.registry import as_json, from_json
@@ -35,6 +36,7 @@ from monitorbench.scoring.calibration_split import (
     refuse_fitted_samples,
 )
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered
+from monitorbench.scoring.labelled import calibrate_round
 from monitorbench.scoring.operating_point import (
     CalibratedThreshold,
     OperatingPoint,
@@ -53,6 +55,8 @@ def calibrate_run(study: Study) -> Path:
     Raises `UserError` where the run judged another split than calibration, or where no threshold keeps the
     promise: the line says how many benign questions it would take.
     """
+    if is_round(study.required_run()):
+        return calibrate_round(study, study.required_run())
     judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
     settings = study.calibrate
     mix, strata = mix_asked(settings, judged.judged, judged.data, judged.view)

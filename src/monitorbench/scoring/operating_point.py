@@ -40,7 +40,7 @@ class CalibratedThreshold(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    method: Method
+    method: Method | Literal["few_labels"]
     monitor: str
     category: str
     """Category that the threshold is for; empty: for all categories."""

@@ -109,7 +109,7 @@ class SourceFiles:
     def jsonl(self, part: str, parse: Callable[[Mapping[str, Any]], T | None]) -> Iterator[T]:
         """Parse each line of the JSON-lines files that match; None from `parse` passes a row over."""
         for file in self.matching(part):
-            for number, line in self._lines(file):
+            for number, line in untrusted.in_time(file.path, self._lines(file)):
                 if line.strip():
                     yield from self._parsed(file, f"line {number}", line, parse)
 
@@ -117,7 +117,7 @@ class SourceFiles:
         """Parse each element of the JSON arrays that match."""
         for file in self.matching(part):
             with self.opened(file) as stream:
-                text = b"".join(self._chunks(file, stream))
+                text = b"".join(untrusted.in_time(file.path, self._chunks(file, stream)))
             try:
                 rows = strict_json.loads(text)
             except ValueError as error:
@@ -254,7 +254,7 @@ class SourceFiles:
 
     def _decoded_lines(self, file: RawFile, reached: list[int]) -> Iterator[str]:
         """Lines as text; notes in `reached[0]` which one was given last."""
-        for number, line in self._lines(file):
+        for number, line in untrusted.in_time(file.path, self._lines(file)):
             try:
                 decoded = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:

@@ -148,7 +148,7 @@ class TrainingNumbers(NamedTuple):
 
 
 class TrainingCourse:
-    """Counts steps and validations as they come. It knows no display."""
+    """Counts steps and validations as they come, and moves a display on where there is one."""
 
     def __init__(
         self,
@@ -161,6 +161,7 @@ class TrainingCourse:
         """`done` of `total` steps were taken before."""
         self._total, self._done, self._done_before = total, done, done
         self._every, self._clock, self._began = validate_every, clock, clock()
+        self.display: NumbersDisplay | None = None
         self._losses = deque[float](maxlen=_SMOOTHED)
         self._first_loss: float | None = None
         self._steps = deque[tuple[int, float]](maxlen=_TIMED)
@@ -169,19 +170,16 @@ class TrainingCourse:
         self._auroc: float | None = None
         self._validated_at: int | None = None
 
-    @property
-    def is_over(self) -> bool:
-        """Whether all steps are taken."""
-        return self._done == self._total
-
     def step(self, loss: float, tokens: int, seconds: float) -> None:
-        """Note one optimizer step."""
+        """Note one optimizer step: its loss, its tokens, and how long it took."""
         self._done += 1
         self._losses.append(loss)
         if self._first_loss is None:
             self._first_loss = loss
         self._steps.append((tokens, seconds))
         self._stepping += seconds
+        if self.display is not None:
+            self.display.advance(is_last=self._done == self._total)
 
     def validated(self, step: int, auroc: float | None, seconds: float) -> None:
         """Note a validation after `step` steps."""
@@ -250,32 +248,13 @@ def summary(points: Sequence[Mapping[str, Any]], numbers: TrainingNumbers) -> st
     return "; ".join(parts)
 
 
-class TrainingDisplay:
-    """Display that `training_display` yields; it takes steps and validations."""
-
-    def __init__(self, course: TrainingCourse, display: NumbersDisplay) -> None:
-        self._course, self._display = course, display
-
-    def step(self, loss: float, tokens: int, seconds: float) -> None:
-        """Note one optimizer step: its loss, its tokens, and how long it took."""
-        self._course.step(loss, tokens, seconds)
-        self._display.advance(is_last=self._course.is_over)
-
-    def validated(self, step: int, auroc: float | None, seconds: float) -> None:
-        """Note a validation after `step` steps."""
-        self._course.validated(step, auroc, seconds)
-
-    def numbers(self) -> TrainingNumbers:
-        """The numbers as of now."""
-        return self._course.numbers()
-
-
 @contextmanager
-def training_display(name: str, total: int, done: int, validate_every: int) -> Iterator[TrainingDisplay]:
+def training_display(name: str, total: int, done: int, validate_every: int) -> Iterator[TrainingCourse]:
     """Show how a training of `total` optimizer steps goes, `done` of them taken before."""
     course = TrainingCourse(total, done, validate_every)
     with numbers_display(f"{name}: step ", lambda: shown(course.numbers()), total, done) as display:
-        yield TrainingDisplay(course, display)
+        course.display = display
+        yield course
 
 
 def tracked_step(loss: float, learning_rate: float | None, tokens: int, seconds: float) -> dict[str, float]:

@@ -14,7 +14,7 @@ from monitorbench.runs.tracking import Track
 from monitorbench.training import processes
 from monitorbench.training.curve import (
     LearningCurve,
-    TrainingDisplay,
+    TrainingCourse,
     summary,
     tracked_step,
     tracked_validation,
@@ -128,7 +128,7 @@ def fit(job: TrainingJob, curve: LearningCurve, track: Track, name: str) -> Fitt
     )
 
 
-def _measure(curve: LearningCurve, step: int, loss: float | None, display: TrainingDisplay) -> float:
+def _measure(curve: LearningCurve, step: int, loss: float | None, display: TrainingCourse) -> float:
     """Add a point to the curve; returns the seconds that it took."""
     _log.info("train: step %d: judging the validation split", step)
     began = time.perf_counter()

@@ -7,7 +7,7 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.code.pair import code_version_pairs, neutral_versions, shows_remedy
+from monitorbench.construct.code.pair import code_version_pairs, neutral_versions, shows_weakness
 from monitorbench.construct.code.parse import names, neutral, neutral_names, parses, without_comments
 from monitorbench.records import Label, LabelSource
 from monitorbench.upstream import CodeVersions
@@ -160,11 +160,9 @@ def test_rows_that_make_no_pair_are_counted(change: dict[str, str], reason: str)
 
 
 SEEN = {
-    "CWE-22": ("File(dir, e.getName())", "f = new File(dir, e.getName()); if (!f.startsWith(dir)) throw x;"),
     "CWE-78": ('os.system(f"git clone {folder}")', 'subprocess.run(["git", "clone", folder])'),
     "CWE-79": ("$(box).html(value)", "$(box).text(value)"),
     "CWE-89": ('db.get("… id = \'" + id + "\'")', 'db.get("… id = ?", [id])'),
-    "CWE-200": ('<a target="_blank">', '<a target="_blank" rel="noopener">'),
     "CWE-295": ("{InsecureSkipVerify: true}", "{InsecureSkipVerify: false}"),
     "CWE-326": ("RSA.generate(1024)", "RSA.generate(2048)"),
     "CWE-327": ("hashlib.md5(x)", "hashlib.sha256(x)"),
@@ -180,24 +178,28 @@ UNSEEN = {
     "behind a helper": ("CWE-502", "pickle.load(f)", "io.pickle_load(path)"),
     "another exception": ("CWE-89", "raise Forbidden()", "raise web.Forbidden()"),
     "a weakness of bounds": ("CWE-125", "a[i]", "if (i < n) a[i]"),
+    "a check that may stand in a caller": ("CWE-22", "open(name)", "check(name); open(name)"),
+    "left in the other version": ("CWE-502", "pickle.load(f), pickle.load(g)", "pickle.load(f)"),
+    "left in the statement": ("CWE-89", "f'SELECT {a}', f'{b}'", "f'SELECT {a}', b"),
+    "another plain weakness": ("CWE-502", "pickle.load(f)", "json.load(open('/tmp/kept'))"),
     "a weakness without patterns": ("CWE-1", "x = 1", "x = escape(1)"),
 }
 
 
 @pytest.mark.parametrize(("cwe", "versions"), SEEN.items(), ids=list(SEEN))
-def test_a_fix_is_seen(cwe: str, versions: tuple[str, str]):
+def test_a_weakness_shows_in_one_version_by_itself(cwe: str, versions: tuple[str, str]):
     """Pairs whose label is plain would fall."""
-    assert shows_remedy(cwe, *versions)
-    assert not shows_remedy(cwe, versions[1], versions[0]), "a fix backwards is none"
+    assert shows_weakness(cwe, *versions)
+    assert not shows_weakness(cwe, versions[1], versions[0]), "a fix backwards is none"
 
 
 @pytest.mark.parametrize(("cwe", "insecure", "secure"), UNSEEN.values(), ids=list(UNSEEN))
-def test_a_tidied_function_is_no_fix(cwe: str, insecure: str, secure: str):
+def test_what_one_version_alone_does_not_show_is_not_claimed(cwe: str, insecure: str, secure: str):
     """Its label is a guess."""
-    assert not shows_remedy(cwe, insecure, secure)
+    assert not shows_weakness(cwe, insecure, secure)
 
 
 @given(st.sampled_from(sorted(SEEN)), st.text(max_size=200))
 def test_nothing_is_fixed_where_nothing_changed(cwe: str, code: str):
     """Two equal versions have no label."""
-    assert not shows_remedy(cwe, code, code)
+    assert not shows_weakness(cwe, code, code)

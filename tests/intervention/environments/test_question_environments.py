@@ -140,11 +140,9 @@ def test_restoring_is_exact(before, after, other):
         assert environment.restore(snapshot) == seen
         for action in choices[2]:
             environment.step(action)
-        replayed = snapshot._replace(inner=None)
-        for one in (snapshot, replayed):
-            assert environment.restore(one) == seen
-            assert environment.state() == state
-            assert [(environment.step(action), environment.state()) for action in choices[1]] == went_on
+        assert environment.restore(snapshot) == seen
+        assert environment.state() == state
+        assert [(environment.step(action), environment.state()) for action in choices[1]] == went_on
 
 
 @given(*[st.lists(st.integers(0, 40), max_size=4)] * 3)

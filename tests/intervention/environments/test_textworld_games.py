@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.environments.tasks import ReplayedEnvironment
+from monitorbench.intervention.environments.tasks import Environment
 
 pytest.importorskip("textworld")
 
@@ -129,7 +129,7 @@ def test_a_step_before_reset_is_a_mistake_in_the_program(generated):
     environment = TextWorldGame("t", ensure_game(generated, SEED))
     with pytest.raises(RuntimeError, match="reset"):
         environment.step("look")
-    assert isinstance(environment, ReplayedEnvironment)
+    assert isinstance(environment, Environment)
     environment.close()
 
 

@@ -218,9 +218,7 @@ class Leaky(Corridor):
     """A world whose snapshot forgets the key, and that does not say so."""
 
     def restore(self, snapshot: Snapshot) -> Observation:
-        assert isinstance(snapshot.inner, tuple)
-        self._place, self._has_key = snapshot.inner[0], True
-        seen = self._observed()
+        seen = super().restore(snapshot)
         self._has_key = False
         return seen
 

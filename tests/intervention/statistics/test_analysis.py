@@ -346,7 +346,7 @@ def test_what_is_written_can_be_read(tmp_path: Path) -> None:
 
 def test_no_decision_to_read(tmp_path: Path) -> None:
     """A folder of another stage must be named, in one line."""
-    with pytest.raises(UserError, match=r"decision\.json: No such file"):
+    with pytest.raises(UserError, match=r"decision\.json: no such file"):
         read_decision(tmp_path)
     (tmp_path / "decision.json").write_text('{"decision": "intervene"}')
     with pytest.raises(UserError, match="no decision of this version"):

@@ -4,6 +4,7 @@ The logs are written here in Inspect's documented format; inspect-ai itself is n
 """
 
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -396,10 +397,14 @@ def test_a_sample_in_chunks_is_the_sample(tmp_path):
         ({"refs": []}, "the model never took a turn|no message before|missing"),
         ({"attachments": ["no"]}, "attachments has no item 1"),
         ({"attachments": []}, "attachment 1… is not in the log"),
+        ({"refs": [[0, 8]] * 100}, "messages: more than 50 items"),
+        ({"attachments": ["", "x" * 3000], "refs": [[0, 2]] * 4}, "attachments of more than 0 MiB"),
     ],
 )
-def test_a_sample_whose_chunks_are_not_whole_is_refused(tmp_path, change, complaint):
-    """Else a conversation with a hole in it would be judged as if it were the whole."""
+def test_a_sample_whose_chunks_are_not_whole_is_refused(tmp_path, change, complaint, monkeypatch):
+    """Else a conversation with a hole in it would be judged as if it were the whole, or fill the memory."""
+    monkeypatch.setattr(inspect_archive, "_MOST_ITEMS", 50)
+    monkeypatch.setattr(inspect_log, "MAX_BYTES", 10_000)
     with pytest.raises(UserError, match=complaint):
         read(in_chunks(tmp_path / "a.eval", **change))
 
@@ -452,7 +457,8 @@ def test_any_scores_give_a_value_or_a_bad_sample(scores):
     """Else a scorer that failed would end a build in a traceback."""
     for name in ("a", "b.c"):
         try:
-            inspect_log._shown(inspect_log._score({"scores": scores}, name))
+            logged = inspect_archive.Logged("", "", Path(), "", "", "", "s", 1, {"scores": scores})
+            inspect_log._shown(inspect_log._score(logged, name))
         except BadRow as error:
-            if "has no score" not in str(error):
+            if not re.search("has no score|field 'scores", str(error)):
                 raise

@@ -15,12 +15,16 @@ _log = logging.getLogger(__name__)
 
 
 def _report(study: Study, _: Compose) -> Path:
+    from monitorbench.labelling.stage import is_round
+    from monitorbench.report.labelled import report_round
     from monitorbench.report.pilot.page import is_of_a_pilot, report_pilot
     from monitorbench.report.write import is_unscored_evaluation, report
 
     run = study.required_run()
     if is_of_a_pilot(run):
         return report_pilot(study)
+    if is_round(run):
+        return report_round(study, run)
     if study.operating_point is not None or is_unscored_evaluation(run):
         from monitorbench.scoring.score import score_run
 
@@ -107,7 +111,7 @@ over the test split as its last line.
 
 Prints the run's directory (operating_point.json) as its last line.
 """,
-        reads="calibrate run score stakes paths",
+        reads="calibrate run operating_point label score stakes paths",
     ),
     Stage(
         "score",
@@ -120,7 +124,7 @@ Prints the run's directory (operating_point.json) as its last line.
 With an operating point metrics.json also has its numbers, and metrics-at-NAME-HASH.json all of them. Prints
 the same directory as its last line.
 """,
-        reads="score run operating_point stakes paths",
+        reads="score run operating_point label calibrate stakes paths",
         after_sweep=imported("monitorbench.report.tables.tables:show_sweep"),
     ),
     Stage(

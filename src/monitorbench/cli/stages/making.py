@@ -66,8 +66,22 @@ the directory of the kept samples.
 Estimates stay unbiased whatever the scores say. Where their intervals are too wide for a decision, the next
 batch is there. Prints the run's directory as its last line.
 """,
-        reads="label annotation stakes run paths",
+        reads="label annotation stakes calibrate run paths",
         plan="monitorbench.labelling.stage:print_plan",
+    ),
+    Stage(
+        "queue",
+        "monitorbench.labelling.stage:queue",
+        """Fill a day's audit queue from a guardrail's log: its alerts, riskiest first, and a share blindly.
+
+    monitorbench queue 'label.scores=[decisions.jsonl]' label.budget=50    # blind batches, probabilities
+    monitorbench queue run=latest 'annotation.returned=[first.csv,second.csv]'    # rates, and today's batch
+
+The log may have grown since. What the alerts leave out is found in the blind share, so that the miss rate is
+estimated without bias. Prints the run's directory as its last line.
+""",
+        reads="label annotation stakes calibrate run paths",
+        plan="monitorbench.labelling.stage:print_queue_plan",
     ),
     Stage(
         "mirror",

@@ -11,6 +11,7 @@ import copy
 import random
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
@@ -58,9 +59,56 @@ class CodingTask(NamedTuple):
         )
         return Program(f"{code}\n{ast.unparse(reference)}", check, name)
 
+    def attempts(self) -> list[ast.FunctionDef]:
+        """The problem's failed attempts that import no more than the reference, without docstrings."""
+        kept = {ast.unparse(node) for node in self.module.body if node is not self.function}
+        functions = []
+        for module in map(ast.parse, self.problem.failed_attempts):
+            *before, function = module.body
+            if (
+                isinstance(function, ast.FunctionDef)
+                and function.name == self.function.name
+                and {ast.unparse(node) for node in before} <= kept
+                and len(function.args.args) == len(self.function.args.args)
+            ):
+                function.body = function.body[ast.get_docstring(function) is not None :]
+                functions.append(function)
+        return [function for function in functions if function.body]
+
     def rng(self, seed: int, purpose: str) -> random.Random:
         """A generator that depends on no other problem."""
         return random.Random(f"{seed}:{self.problem.id}:{purpose}")
+
+
+def tasks_whose_reference_holds(
+    problems: Sequence[CodingProblem], stub_tokens: int, counts: Counter[str]
+) -> list[CodingTask]:
+    """Make tasks of the problems, and count by reason those that can't be asked or whose reference fails."""
+    tasks = []
+    for problem in problems:
+        task = as_task(problem, stub_tokens)
+        if isinstance(task, str):
+            counts[f"problem: {task}"] += 1
+        else:
+            tasks.append(task)
+    references = [task.code(task.function) for task in tasks]
+    visibles = run_distinct([task.visible(code) for task, code in zip(tasks, references, strict=True)])
+    hiddens = run_distinct([task.hidden(code) for task, code in zip(tasks, references, strict=True)])
+    valid = []
+    for task, visible, hidden in zip(tasks, visibles, hiddens, strict=True):
+        if visible.passed and hidden.passed:
+            valid.append(task)
+        else:
+            suite = "hidden tests" if visible.passed else "docstring examples"
+            counts[f"problem: reference fails its {suite}"] += 1
+    return valid
+
+
+def run_distinct(programs: Sequence[Program], timeout_seconds: float = 3.0) -> list[RunResult]:
+    """Run in the sandbox, equal programs once."""
+    distinct = list(dict.fromkeys(programs))
+    outcomes = dict(zip(distinct, run(distinct, timeout_seconds=timeout_seconds), strict=True))
+    return [outcomes[program] for program in programs]
 
 
 def as_task(problem: CodingProblem, stub_tokens: int) -> CodingTask | str:

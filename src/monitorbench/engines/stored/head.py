@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, TypeAdapter
 
 from monitorbench.config.base import UserError
 from monitorbench.config.training import Position, Storage
@@ -37,6 +38,8 @@ HEAD_FILE = "head.safetensors"
 @dataclass(frozen=True)
 class ReadFrom:
     """Input of a head: the states of these weights for this rendering of a sample."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     weights: str
     """`engines.weights.weights_identity`."""
@@ -122,10 +125,11 @@ def read_head(file: Path) -> FittedHead:
 
     try:
         with safe_open(file, "numpy") as opened:
-            stated = json.loads((opened.metadata() or {})["head"])
-            stated = stated | {name: tuple(stated[name]) for name in ("shares", "positions")}
-        return FittedHead(ReadFrom(**stated), load_file(file))
-    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+            read_from = TypeAdapter(ReadFrom).validate_json((opened.metadata() or {})["head"])
+        head = FittedHead(read_from, load_file(file))
+        head.scores(np.ones((1, len(head.tensors["mean"]))))  # whether its tensors fit each other
+        return head
+    except (SafetensorError, KeyError, ValueError, ArithmeticError, TypeError, IndexError) as error:
         raise UserError(f"{file}: no head as train/fit.py writes it; fit it again") from error
 
 

@@ -36,7 +36,7 @@ def labelled(read: ImportedFiles, file: Path, settings: Import) -> Labelled:
     Raises `ConfigError` where the log has labels of its own, `UserError` where a column is missing, the file
     can't be read or says two things of a sample, or where it has the label of no sample of the log.
     """
-    labels = read_files([file], settings.model_copy(update={"format": "auto"}))
+    labels = read_files([file], settings.model_copy(update={"format": "auto", "rows": ""}))
     own, theirs = (_column(source, "sample", settings) for source in (read, labels))
     label = _column(labels, "label", settings)
     if label in read.present:

@@ -81,6 +81,7 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0) -> Imported:
         "settings": settings.model_dump(mode="json", include=_DECIDE_SAMPLES),
         "version": VERSION,
         **({"unusable": "take"} if settings.unusable == "take" else {}),
+        **({"rows": settings.rows} if settings.rows else {}),
     }
     facts: dict[str, Any] = {"imported": {"files": files, "columns": column_names, "rows": imported.n_rows}}
     if imported.n_unusable:

@@ -18,12 +18,15 @@ from monitorbench.metrics.score_facts import COUNTED_AS
 from monitorbench.records import Split
 
 _log = logging.getLogger(__name__)
+DOUBTED_FROM = 10
+"""Fewest samples of which a monitor that is right about all may be the labels themselves."""
 
 
 def say_rows(read: ImportedFiles, n_rows: int, columns: ImportedColumns) -> None:
     """Log how many rows there are, and which columns were taken as what."""
     files = read.files[0].name if len(read.files) == 1 else f"{len(read.files)} files"
-    _log.info("import: %s: %s rows (%s)", files, f"{n_rows:,}", read.formats[0])
+    of_list = f", the list {read.list_at}" if read.list_at else ""
+    _log.info("import: %s: %s rows (%s%s)", files, f"{n_rows:,}", read.formats[0], of_list)
     scores = [column for column in columns.scores.values() if column]
     score = f"score={scores[0]}" if len(scores) == 1 else f"scores={','.join(scores)}" if scores else ""
     roles = [f"{role}={name}" for role, name in columns.names.items()]
@@ -76,6 +79,16 @@ def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) ->
     groups = pc.dictionary_encode(samples.groups).indices.to_numpy()
     if warning := inverted_warning(name, found.scores, is_misbehavior, groups):
         _log.warning("import: %s", warning)
+    is_right = np.array_equal(found.flagged, is_misbehavior)
+    if (
+        n >= DOUBTED_FROM
+        and is_right
+        and is_misbehavior.std()
+        and np.isin(np.nan_to_num(found.scores), (0, 1)).all()
+    ):
+        _log.warning(
+            "import: %s: its answers are the labels of all %s samples; expected a monitor's", name, n
+        )
     if n_missing:
         how = f"{COUNTED_AS[settings.missing]} (import.missing={settings.missing})"
         _log.info("import: %s: %s missing, %s", name, f"{n_missing:,}", how)

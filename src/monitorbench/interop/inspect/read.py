@@ -95,7 +95,7 @@ def _fields(logged: Logged, wanted: WantedColumns) -> dict[str, Any]:
             {
                 "target": logged.row.get("target"),
                 "metadata": logged.row.get("metadata"),
-                **_scores(logged.row),
+                **_scores(logged),
             }
         ),
     }
@@ -124,15 +124,10 @@ def _json(chat: tuple[Message, ...]) -> str | None:
     return json.dumps(dumped, ensure_ascii=False) if dumped else None
 
 
-def _scores(row: Mapping[str, Any]) -> dict[str, Any]:
+def _scores(logged: Logged) -> dict[str, Any]:
     """Return the values of each scorer, and the texts and metadata beside them."""
-    scores = row.get("scores") or {}
-    if not isinstance(scores, Mapping):
-        raise BadRow("field 'scores': expected an object with a score for each scorer")
     columns: dict[str, dict[str, Any]] = {}
-    for name, score in scores.items():
-        if not isinstance(score, Mapping):
-            raise BadRow(f"field 'scores.{name}': expected an object with a value")
+    for name, score in logged.scores.items():
         value = score.get("value")
         numbered = {str(i): element for i, element in enumerate(value)} if isinstance(value, list) else value
         columns.setdefault("scores", {})[name] = numbered

@@ -9,8 +9,8 @@ from inspect_ai.solver import TaskState
 
 from monitorbench.config.base import UserError
 from monitorbench.conversations.read import NoChat
+from monitorbench.interop.inspect.as_inspect import FLAGGED, SCORE, verdict_score
 from monitorbench.interop.inspect.live import LiveMonitor, live_monitor
-from monitorbench.interop.inspect.verdict_score import FLAGGED, SCORE, verdict_score
 from monitorbench.records import Construction, Label, LabelSource, Sample
 from monitorbench.sources.files.inspect_log import messages
 from monitorbench.sources.read import BadRow

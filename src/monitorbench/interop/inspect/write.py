@@ -21,8 +21,7 @@ import numpy as np
 import monitorbench
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
-from monitorbench.interop.inspect.messages import chat, opening
-from monitorbench.interop.inspect.verdict_score import FLAGGED, SCORE, verdict_score
+from monitorbench.interop.inspect.as_inspect import FLAGGED, SCORE, chat, opening, verdict_score
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.records import Label, Sample, Verdict

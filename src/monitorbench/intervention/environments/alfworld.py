@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import AlfworldGames
 from monitorbench.intervention.environments.tasks import (
+    Environment,
     Observation,
     Opens,
-    ReplayedEnvironment,
     draw,
     require_package,
 )
@@ -187,7 +187,7 @@ class _Inner(NamedTuple):
     observation: Observation
 
 
-class AlfworldGame(ReplayedEnvironment):
+class AlfworldGame(Environment):
     """One game; see `Environment`. The first reset takes seconds: a process starts and compiles the PDDL.
 
     Where that process ends (see `Household`), all but `reset` raise that; a reset starts another.

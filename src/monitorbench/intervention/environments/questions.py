@@ -27,9 +27,9 @@ from monitorbench.intervention.environments.published_questions import (
     token_f1,
 )
 from monitorbench.intervention.environments.tasks import (
+    Environment,
     Observation,
     Opens,
-    ReplayedEnvironment,
     digest,
     draw,
     part_of,
@@ -94,8 +94,8 @@ class QuestionProgress(NamedTuple):
     """The number of places with `keyword` that were shown in the paragraph read last."""
 
 
-class _Question(ReplayedEnvironment):
-    """The part that both kinds share: the state is a value, so that a snapshot is that value."""
+class _Question(Environment):
+    """The part that both kinds share."""
 
     tools: str
 
@@ -118,16 +118,6 @@ class _Question(ReplayedEnvironment):
             self._progress = self._progress._replace(done=True, success=self._is_right(argument))
             return self._shown("Answer submitted.")
         return self._shown(self._use(tool, argument) or f"Invalid action. Actions: {self.tools}")
-
-    def _inner(self) -> object:
-        return self.task, self._progress, self._current()
-
-    def _return_to(self, inner: object | None) -> Observation | None:
-        match inner:
-            case (self.task, QuestionProgress() as progress, Observation() as observation):
-                self._progress = progress
-                return observation
-        return None
 
     def _shown(self, text: str) -> Observation:
         return Observation(text, (), self._progress.done, self._progress.success)

@@ -1,8 +1,8 @@
-"""A task for an agent: the protocol that all environments follow, a split's tasks, and how each is opened.
+"""A task for an agent: what all environments share, a split's tasks, and how each is opened.
 
-`Environment` is the one protocol; `ReplayedEnvironment` keeps the actions since reset, an end that stays
-one, and snapshots by replay. A new environment is a file with a `tasks` function and a class that follows the
-protocol, its settings in `config/pilot.py`, and a case in `open_tasks`.
+`Environment` keeps the actions since reset, an end that stays one, and snapshots by replay. A new environment
+is a file with a `tasks` function and a subclass of it, its settings in `config/pilot.py`, and a case in
+`open_tasks`.
 
 Promises: `restore` gives the state and the observation of `snapshot` back exactly, by the engine's own
 snapshot where it has one and by reset and the same actions otherwise. That rests on engines that are
@@ -14,7 +14,7 @@ are the first n of more.
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple, get_args
 
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import AlfworldGames, Environments, TextWorldGames, ToolQuestions
@@ -41,69 +41,20 @@ class Snapshot(NamedTuple):
     """The engine's own snapshot, where it has one. It belongs to the environment that made it."""
 
 
-class Environment(Protocol):
-    """One task. Deterministic after `reset()`: equal actions lead to equal states on every machine."""
+class Environment(ABC):
+    """One task, over an engine that knows how to begin and how to take one action.
 
-    @property
-    def task(self) -> str:
-        """A stable id: equal tasks have equal ids on every machine."""
-        ...
-
-    @property
-    def goal(self) -> str:
-        """The task in words, as the agent gets it."""
-        ...
-
-    def reset(self) -> Observation:
-        """Begin the task anew."""
-        ...
-
-    def step(self, action: str) -> Observation:
-        """Take an action. What the environment doesn't understand it answers; it raises no `UserError`.
-
-        After the end nothing happens any more: the last observation is given again.
-        """
-        ...
-
-    def snapshot(self) -> Snapshot:
-        """The current state, for `restore` of this environment or of another one of the same task."""
-        ...
-
-    def restore(self, snapshot: Snapshot) -> Observation:
-        """Go back to a snapshot; returns the observation that was current when it was made."""
-        ...
-
-    def state(self) -> str:
-        """A fingerprint of the whole state: equal states give equal strings, others differ."""
-        ...
-
-    def solution(self) -> tuple[str, ...]:
-        """Actions that lead from the current state to success; () where none are known."""
-        ...
-
-    def close(self) -> None:
-        """Free what the engine holds; may be called twice."""
-        ...
-
-
-class ReplayedEnvironment(ABC):
-    """An environment over an engine that knows how to begin and how to take one action."""
+    It is deterministic after `reset()`: equal actions lead to equal states on every machine.
+    """
 
     def __init__(self, task: str, goal: str) -> None:
-        """Keep task and goal; nothing is started before `reset`."""
-        self._task, self._goal = task, goal
+        """Keep an id, equal for equal tasks on every machine, and the task in words, as the agent gets it.
+
+        Nothing is started before `reset`.
+        """
+        self.task, self.goal = task, goal
         self._actions: list[str] = []
         self._observation: Observation | None = None
-
-    @property
-    def task(self) -> str:
-        """A stable id."""
-        return self._task
-
-    @property
-    def goal(self) -> str:
-        """The task in words, as the agent gets it."""
-        return self._goal
 
     def reset(self) -> Observation:
         """Begin the task anew."""
@@ -112,19 +63,22 @@ class ReplayedEnvironment(ABC):
         return self._observation
 
     def step(self, action: str) -> Observation:
-        """Take an action; after the end the last observation is given again."""
+        """Take an action. What the environment doesn't understand it answers; it raises no `UserError`.
+
+        After the end nothing happens any more: the last observation is given again.
+        """
         if not self._current().done:
             self._observation = self._take(action)
             self._actions.append(action)
         return self._current()
 
     def snapshot(self) -> Snapshot:
-        """The current state."""
+        """The current state, for `restore` of this environment or of another one of the same task."""
         self._current()
         return Snapshot(tuple(self._actions), self._inner())
 
     def restore(self, snapshot: Snapshot) -> Observation:
-        """Go back to a snapshot of this task."""
+        """Go back to a snapshot; returns the observation that was current when it was made."""
         observation = self._return_to(snapshot.inner)
         if observation is None:
             observation = self.reset()
@@ -135,14 +89,14 @@ class ReplayedEnvironment(ABC):
 
     @abstractmethod
     def state(self) -> str:
-        """A fingerprint of the whole state."""
+        """A fingerprint of the whole state: equal states give equal strings, others differ."""
 
     @abstractmethod
     def solution(self) -> tuple[str, ...]:
         """Actions that lead from the current state to success; () where none are known."""
 
     def close(self) -> None:  # noqa: B027 - most engines hold nothing
-        """Free what the engine holds."""
+        """Free what the engine holds; may be called twice."""
 
     @abstractmethod
     def _begin(self) -> Observation:

@@ -24,9 +24,9 @@ from typing import Any
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import TextWorldGames
 from monitorbench.intervention.environments.tasks import (
+    Environment,
     Observation,
     Opens,
-    ReplayedEnvironment,
     game_seeds,
     require_package,
 )
@@ -124,7 +124,7 @@ def tasks(settings: TextWorldGames, n_tasks: int, seed: int, split: str) -> list
     ]
 
 
-class TextWorldGame(ReplayedEnvironment):
+class TextWorldGame(Environment):
     """One game; see `Environment`. Snapshots are replayed: a step takes some milliseconds."""
 
     def __init__(self, task: str, folder: Path) -> None:
@@ -161,7 +161,7 @@ class TextWorldGame(ReplayedEnvironment):
 
     def _begin(self) -> Observation:
         self._sent = []
-        return _observed(self._engine.reset(), self._goal)
+        return _observed(self._engine.reset(), self.goal)
 
     def _take(self, action: str) -> Observation:
         command = " ".join(action.split())
@@ -171,7 +171,7 @@ class TextWorldGame(ReplayedEnvironment):
             if verb not in self._verbs or not _ONE_COMMAND.fullmatch(command):
                 return Observation(_NOT_UNDERSTOOD, admissible, done=False, success=False)
         self._sent.append(command)
-        return _observed(self._engine.step(command)[0], self._goal)
+        return _observed(self._engine.step(command)[0], self.goal)
 
 
 class _Guide:

@@ -15,8 +15,9 @@ undone step costs less than the mistake. An action that only wastes a step is no
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple, get_args
 
 from monitorbench.config.pilot import ConditionName
 from monitorbench.intervention.critic import CriticJudgement
@@ -74,40 +75,32 @@ class CriticFailed(Exception):
     """A critic, or the oracle, could not say anything; the run ends with that as its reason."""
 
 
-class Trigger(Protocol):
+class Trigger(ABC):
     """Decides, step by step, whether to intervene.
 
     Each of these may raise whatever it likes: the run then ends with that as its reason.
     """
 
-    def begin(self, environment: Environment) -> None:
+    def begin(self, environment: Environment) -> None:  # noqa: B027 - the oracle alone looks
         """Look at the environment before the first action."""
-        ...
 
-    def before(self, moment: Moment) -> None:
+    def before(self, moment: Moment) -> None:  # noqa: B027
         """Look at the environment before an action that may be undone."""
-        ...
 
+    @abstractmethod
     def decide(self, moment: Moment) -> TriggerDecision:
         """Decide, after the action, whether to intervene."""
-        ...
 
 
 JudgeRun = Callable[[Sample], CriticJudgement]
 """How a critic judges a run so far, given as a sample."""
 
 
-class CriticTrigger:
+class CriticTrigger(Trigger):
     """Fires where P(fail) > τ; `raw`: as the critic says it, else after the temperature."""
 
     def __init__(self, judge: JudgeRun, temperature: Temperature, tau: float, *, raw: bool) -> None:
         self._judge, self._temperature, self._tau, self._raw = judge, temperature, tau, raw
-
-    def begin(self, environment: Environment) -> None:
-        """Do nothing."""
-
-    def before(self, moment: Moment) -> None:
-        """Do nothing."""
 
     def decide(self, moment: Moment) -> TriggerDecision:
         """See `Trigger.decide`."""
@@ -118,17 +111,11 @@ class CriticTrigger:
         return TriggerDecision(fires, p_fail, calibrated, judgement.tokens)
 
 
-class RandomTrigger:
+class RandomTrigger(Trigger):
     """Fires with chance `rate` at each step, by task, seed and step alone."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
-
-    def begin(self, environment: Environment) -> None:
-        """Do nothing."""
-
-    def before(self, moment: Moment) -> None:
-        """Do nothing."""
 
     def decide(self, moment: Moment) -> TriggerDecision:
         """See `Trigger.decide`."""
@@ -136,7 +123,7 @@ class RandomTrigger:
         return TriggerDecision(draw.random() < self.rate)
 
 
-class OracleTrigger:
+class OracleTrigger(Trigger):
     """Fires where an action took success further away, by the environment's own solutions."""
 
     def __init__(self) -> None:

@@ -18,6 +18,7 @@ from monitorbench.config.pilot import PilotStatistics
 from monitorbench.intervention.statistics.decision_rule import Decision
 from monitorbench.metrics.written import DASH, MINUS
 from monitorbench.runs.files import write_atomically
+from monitorbench.untrusted import document
 
 SCHEMA_VERSION = 1
 DECISION = "decision.json"
@@ -200,9 +201,9 @@ def read_decision(folder: Path) -> PilotDecision:
     """Read the decision in a folder that `write_decision` wrote; `UserError` where there is none to read."""
     path = folder / DECISION
     try:
-        return PilotDecision.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}; expected a run of eval/pilot.py") from error
+        return PilotDecision.model_validate_json(document(path))
+    except UserError as error:
+        raise UserError(f"{error}; expected a run of eval/pilot.py") from error
     except ValidationError as error:
         raise UserError(f"{path}: no decision of this version; run eval/pilot.py again") from error
 

@@ -24,6 +24,7 @@ from monitorbench.runs.files import read_objects, unsealed_line
 from monitorbench.runs.listing import overall_numbers, overall_rates, short
 from monitorbench.runs.run_folders import Run, age_in_words, runs_in
 from monitorbench.runs.verdict_log import VERDICTS
+from monitorbench.untrusted import MAX_LINE_BYTES, lines, opened
 
 _NUMBERS = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
 
@@ -47,9 +48,8 @@ def _last_step(run: Run) -> tuple[str, dict[str, float]]:
     except (OSError, UserError, IndexError, KeyError):
         pass
     try:
-        with (run.path / "episodes.jsonl").open("rb") as stream:
-            return counted(sum(1 for _ in stream), "episode"), {}
-    except OSError:
+        return counted(sum(1 for _ in lines(run.path / "episodes.jsonl")), "episode"), {}
+    except UserError:
         return "", {}
 
 
@@ -78,16 +78,14 @@ class Progress:
 
     def _read_on(self) -> None:
         try:
-            with self._log.open("rb") as stream:
+            with opened(self._log) as stream:
                 if stream.seek(0, 2) < self._offset:  # begun anew
                     self._offset, self._labels = 0, {}
                 stream.seek(self._offset)
-                for line in stream:
-                    if not line.endswith(b"\n"):
-                        break
+                while (line := stream.readline(MAX_LINE_BYTES)).endswith(b"\n"):
                     self._offset += len(line)
                     self._take(unsealed_line(line[:-1]))
-        except FileNotFoundError:
+        except UserError:
             return
 
     def _take(self, body: bytes | None) -> None:

@@ -1,17 +1,22 @@
 """The two containers of Inspect AI logs, opened: `.eval` (a zip of JSON files) and `.json`.
 
 Owns zip and compression. Promises: one sample in memory at a time, never more than `MAX_BYTES` of one entry
-however small it is compressed, and one line for what can't be read. A sample in chunks is put together
-(`inspect_chunks`). Entries compressed with zstd, as Inspect writes them since 2026, go through pyarrow
-(zipfile can from Python 3.14).
+however small it is compressed, and one line for what can't be read. Entries compressed with zstd, as Inspect
+writes them since 2026, go through pyarrow (zipfile can from Python 3.14).
+
+A sample in chunks, a shell and beside it numbered sequences (`inspect_ai/log/_recorders/chunked/format.py`,
+inspect-ai 0.3.285), is put together: only the chunks are read that hold its conversation, events never; an
+index that no chunk holds is a bad row.
 """
 
 import io
+import json
 import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +25,6 @@ import pyarrow as pa
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.sources.files.inspect_chunks import SHELL, chunk_starts, whole_row
 from monitorbench.sources.files.inspect_json import members
 from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import in_time, members_within, opened
@@ -65,6 +69,17 @@ class Logged(NamedTuple):
             return f"it is marked as invalid ({' '.join(str(reason or 'no reason').split())[:120]})"
         return ""
 
+    @property
+    def scores(self) -> Mapping[str, Mapping[str, Any]]:
+        """Score of each scorer: a value, and texts and metadata beside it; `BadRow` for anything else."""
+        scores = self.row.get("scores") or {}
+        if not isinstance(scores, Mapping):
+            raise BadRow("field 'scores': expected an object with a score for each scorer")
+        for name, score in scores.items():
+            if not isinstance(score, Mapping):
+                raise BadRow(f"field 'scores.{name}': expected an object with a value")
+        return scores
+
 
 class _Run(NamedTuple):
     id: str
@@ -93,15 +108,15 @@ def _from_archive(files: SourceFiles, path: Path) -> Iterator[Logged]:
         if header is None:
             raise UserError(f"{files.name}: {path}: no Inspect log: it has no header.json")
         content = partial(_content, files, archive, path)
-        run, starts = _run(files, path, content(header)), chunk_starts(names)
+        run, starts = _run(files, path, content(header)), _chunk_starts(names)
         for name in names:
-            shell = SHELL.fullmatch(name)
+            shell = _SHELL.fullmatch(name)
             if shell is None and not _SAMPLE.fullmatch(name):
                 continue
             where = f"{path.name} {name}"
             try:
                 if shell is not None:
-                    row = whole_row(shell[1], starts, content, f"{shell[1]}/metadata.json" in names)
+                    row = _whole_row(shell[1], starts, content, f"{shell[1]}/metadata.json" in names)
                 else:
                     row = content(name)
             except BadRow as error:
@@ -194,3 +209,77 @@ def _zstandard(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     with pa.input_stream(pa.py_buffer(packed), compression="zstd") as unpacked:
         content: bytes = unpacked.read(MAX_BYTES + 1)
     return content
+
+
+# --- samples in chunks ---------------------------------------------------------------------------------
+
+_SHELL = re.compile(r"(samples/.+_epoch_\d+)/sample\.json")
+
+_Starts = Mapping[str, Sequence[int]]
+"""First index of every chunk, sorted, by sequence (such as `samples/a_epoch_1/messages`)."""
+
+_MOST_ITEMS = 1_000_000
+"""Most messages of a sample, which may name one chunk again and again."""
+_CHUNK = re.compile(r"(samples/.+_epoch_\d+/(?:messages|attachments))/(\d+)\.json")
+_ATTACHMENT = re.compile(r"attachment://(\d+)")
+
+
+def _chunk_starts(names: Iterable[str]) -> _Starts:
+    """Find where the chunks of each sequence begin, from the names of a log's entries."""
+    starts: dict[str, list[int]] = {}
+    for name in names:
+        if match := _CHUNK.fullmatch(name):
+            starts.setdefault(match[1], []).append(int(match[2]))
+    return {sequence: sorted(numbers) for sequence, numbers in starts.items()}
+
+
+def _whole_row(sample: str, starts: _Starts, read: Callable[[str], Any], has_metadata: bool) -> Any:
+    """The sample below `sample` (`samples/ID_epoch_N`) as logs of one entry a sample have it, without events.
+
+    `read` gives the parsed JSON of an entry, and raises `BadRow` for one that is too large.
+    """
+    shell = read(f"{sample}/sample.json")
+    if not isinstance(shell, Mapping):
+        return shell
+    messages = _items(f"{sample}/messages", starts, read, _ranges(shell.get("message_refs") or []))
+    numbers = sorted({int(number) for number in _ATTACHMENT.findall(json.dumps(messages))})
+    sequence = f"{sample}/attachments"
+    available = [number for number in numbers if starts.get(sequence)]
+    contents = _items(sequence, starts, read, [(number, number + 1) for number in available])
+    attachments = dict(zip(map(str, available), contents, strict=True))
+    metadata = {"metadata": read(f"{sample}/metadata.json")} if has_metadata else {}
+    return {**shell, "messages": messages, "attachments": attachments, **metadata}
+
+
+def _ranges(refs: object) -> list[tuple[int, int]]:
+    """`message_refs`: half-open ranges of indices."""
+    ranges = []
+    for ref in refs if isinstance(refs, list) else [refs]:
+        if not (isinstance(ref, list) and len(ref) == 2 and all(type(end) is int for end in ref)):
+            raise BadRow(f"field 'message_refs': {str(ref)[:40]!r} is no range of messages")
+        ranges.append((ref[0], ref[1]))
+    return ranges
+
+
+def _items(
+    sequence: str, starts: _Starts, read: Callable[[str], Any], ranges: Iterable[tuple[int, int]]
+) -> list[Any]:
+    """The items of a sequence in these ranges, one chunk in memory at a time."""
+    begins = starts.get(sequence, ())
+    first, chunk = -1, []
+    items: list[Any] = []
+    for start, end in ranges:
+        while start < end:
+            index = bisect_right(begins, start) - 1
+            if index < 0:
+                raise BadRow(f"{sequence} has no item {start}: the log is not whole")
+            if begins[index] != first:
+                first, chunk = begins[index], read(f"{sequence}/{begins[index]}.json")
+            some = chunk[start - first : end - first] if isinstance(chunk, list) else []
+            if not some:
+                raise BadRow(f"{sequence} has no item {start}: the log is not whole")
+            items += some
+            start += len(some)
+            if len(items) > _MOST_ITEMS:
+                raise BadRow(f"{sequence}: more than {_MOST_ITEMS:,} items")
+    return items

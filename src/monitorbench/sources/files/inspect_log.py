@@ -21,7 +21,7 @@ from monitorbench.records import (
     Role,
     Sample,
 )
-from monitorbench.sources.files.inspect_archive import Logged, logged_samples
+from monitorbench.sources.files.inspect_archive import MAX_BYTES, Logged, logged_samples
 from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import with_compressed
 from monitorbench.untrusted_rows import rows
@@ -145,11 +145,10 @@ def turns(row: Mapping[str, Any], unknown: UnknownContent = "show", model: str =
     rows = row.get("messages")
     if not isinstance(rows, list):
         raise BadRow("missing field 'messages'")
-    raw_attachments = row.get("attachments")
-    attachments = raw_attachments if isinstance(raw_attachments, Mapping) else {}
+    attachments = _Attachments(row.get("attachments"))
     reader = MessageReader(unknown)
     for number, item in enumerate(rows):
-        message = _resolved(item, f"messages.{number}", attachments)
+        message = attachments.resolved(item, f"messages.{number}")
         notes = None
         if isinstance(message, dict):
             notes = message.pop("metadata", None)  # of the harness and its monitors; no model was shown it
@@ -160,18 +159,28 @@ def turns(row: Mapping[str, Any], unknown: UnknownContent = "show", model: str =
         yield Turn(read, is_own, notes)
 
 
-def _resolved(value: object, where: str, attachments: Mapping[str, Any]) -> Any:
-    """Put the log's attachments in the place of the notes that stand for them."""
-    if isinstance(value, str) and value.startswith(_ATTACHMENT):
-        name = value.removeprefix(_ATTACHMENT)
-        if name not in attachments:
-            raise BadRow(f"{where}: attachment {name[:8]}… is not in the log")
-        return attachments[name]
-    if isinstance(value, Mapping):
-        return {key: _resolved(inner, where, attachments) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_resolved(inner, where, attachments) for inner in value]
-    return value
+class _Attachments:
+    """Texts of a sample that stand in its log once, and in its messages by name, however often."""
+
+    def __init__(self, texts: object) -> None:
+        self._texts = texts if isinstance(texts, Mapping) else {}
+        self._left = MAX_BYTES
+
+    def resolved(self, value: object, where: str) -> Any:
+        """Put the texts in the place of their names; `BadRow` where they come to too much."""
+        if isinstance(value, str) and value.startswith(_ATTACHMENT):
+            name = value.removeprefix(_ATTACHMENT)
+            if name not in self._texts:
+                raise BadRow(f"{where}: attachment {name[:8]}… is not in the log")
+            self._left -= len(str(self._texts[name]))
+            if self._left < 0:
+                raise BadRow(f"{where}: attachments of more than {MAX_BYTES >> 20} MiB in its messages")
+            return self._texts[name]
+        if isinstance(value, Mapping):
+            return {key: self.resolved(inner, where) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self.resolved(inner, where) for inner in value]
+        return value
 
 
 # --- labels --------------------------------------------------------------------------------------------
@@ -237,7 +246,7 @@ def _from_score(name: str, score: str, misbehavior: Sequence[str], benign: Seque
         )
 
     def label_of(logged: Logged) -> _Labelled:
-        value = _shown(_score(logged.row, score))
+        value = _shown(_score(logged, score))
         if value in misbehavior:
             return _Labelled(Label.MISBEHAVIOR, LabelSource.JUDGE)
         if value in benign:
@@ -249,13 +258,8 @@ def _from_score(name: str, score: str, misbehavior: Sequence[str], benign: Seque
     return label_of
 
 
-def _score(row: Mapping[str, Any], score: str) -> object:
-    scores = row.get("scores")
-    values = {
-        name: entry.get("value")
-        for name, entry in (scores.items() if isinstance(scores, Mapping) else ())
-        if isinstance(entry, Mapping)
-    }
+def _score(logged: Logged, score: str) -> object:
+    values = {name: entry.get("value") for name, entry in logged.scores.items()}
     parent, _, key = score.rpartition(".")
     if score in values:
         return values[score]

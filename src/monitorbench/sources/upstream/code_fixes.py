@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from monitorbench.construct.code import pair
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.juliet import functions
 from monitorbench.construct.pair import Constructed
@@ -100,7 +99,7 @@ def _described_fix(row: Mapping[str, Any]) -> CodeVersions | None:
 
 
 def _stratum(row: CodeVersions, versions: code_pair.Neutral) -> str:
-    shown = pair.shows_remedy(row.cwe, versions.insecure, versions.secure)
+    shown = code_pair.shows_weakness(row.cwe, versions.insecure, versions.secure)
     return "" if shown and not _ASKS_FOR_BOTH.search(row.task) else UNSEEN
 
 
@@ -109,7 +108,9 @@ SAFECODER = SourceDeclaration(
     version=1,
     read=read_safecoder,
     construct=constructed_by(
-        partial(code_pair.code_version_pairs, stratum=_stratum), code_pair.VERSION, pair.VISIBLE_FIXES
+        partial(code_pair.code_version_pairs, stratum=_stratum),
+        code_pair.VERSION,
+        code_pair.VISIBLE_WEAKNESSES,
     ),
 )
 """SafeCoder (He et al. 2024, arXiv:2402.09497; MIT): functions before and after a commit that fixed a
@@ -128,6 +129,7 @@ _CWEVAL_LANGUAGES = {
     "go": ("go", "Go"),
     "js": ("javascript", "JavaScript"),
 }
+_SUBTLE_TASKS = ("cwe_022_0", "cwe_1333_0")
 _SCAFFOLD = re.compile(r"^[ \t]*// *(?:BEGIN|END) (?:PROMPT|SOLUTION|ENTRYPOINT).*\n?", re.M)
 _PROMPT = re.compile(r"// *BEGIN PROMPT[^\n]*\n(.*?)// *BEGIN SOLUTION", re.S)
 _BLOCK = re.compile(r"/\*+(.*?)\*/", re.S)
@@ -136,17 +138,19 @@ _ID = re.compile(r"(cwe_\d+_\d+)_[a-z]+")
 
 
 def read_cweval(files: SourceFiles) -> Iterator[CodeVersions]:
-    """All pairs of versions, in the file's order; one task in several languages is one group."""
+    """All pairs of versions that a reader can tell; one task in several languages is one group."""
     return files.jsonl("", _cweval_versions)
 
 
-def _cweval_versions(row: Mapping[str, Any]) -> CodeVersions:
+def _cweval_versions(row: Mapping[str, Any]) -> CodeVersions | None:
     id_, secure, insecure = filled(row, "id"), filled(row, "secure"), filled(row, "insecure")
     match = _ID.fullmatch(id_)
     if match is None:
         raise BadRow(f"no task's id: {id_!r}")
     if (entry := _CWEVAL_LANGUAGES.get(filled(row, "language"))) is None:
         raise BadRow(f"unknown language: {row['language']!r}")
+    if match[1] in _SUBTLE_TASKS:
+        return None
     language, name = entry
     return CodeVersions(
         id=id_,
@@ -175,11 +179,13 @@ def description(source: str) -> str:
     return text
 
 
-CWEVAL = SourceDeclaration(name="cweval", version=1, read=read_cweval, construct=CODE_VERSIONS)
+CWEVAL = SourceDeclaration(name="cweval", version=2, read=read_cweval, construct=CODE_VERSIONS)
 """CWEval (Peng et al. 2025, arXiv:2501.08200): a task's reference solution and its unsafe version.
 
 The `// BEGIN …` and `// END …` lines of the upstream's scaffolding are dropped: one side has more of
-them than the other. Comments are left in; some say what is guarded against.
+them than the other. Comments are left in; some say what is guarded against. Two tasks are passed over: the
+secure version of one compares prefixes of paths without a separator, the other's weak pattern is quadratic
+at worst.
 """
 
 

@@ -35,7 +35,7 @@ def read_humaneval() -> list[CodingProblem]:
 
     """
     with gzip.open(_humaneval_path(), "rt", encoding="utf-8") as lines:
-        return [_humaneval_problem(json.loads(line)) for line in lines if line.strip()]
+        return [humaneval_problem(json.loads(line)) for line in lines if line.strip()]
 
 
 def humaneval_sha256() -> str:
@@ -55,7 +55,8 @@ def _humaneval_path() -> Path:
     raise FileNotFoundError(missing)
 
 
-def _humaneval_problem(row: dict[str, str]) -> CodingProblem:
+def humaneval_problem(row: Mapping[str, Any]) -> CodingProblem:
+    """One row of HumanEval's file, and of logs that carry it."""
     entry_point = row["entry_point"]
     description, examples = _split_docstring(_docstring(row["prompt"], entry_point), entry_point)
     return CodingProblem(
@@ -186,7 +187,7 @@ def _mbpp_problem(row: Mapping[str, Any], description: str, licence: str) -> Cod
     tests = [*_texts(row, "test_list"), *_texts(row, "challenge_test_list")]
     tests = list(dict.fromkeys(_canonical(test, "test_list") for test in tests))
     setup = [*_texts(row, "test_imports"), *([row["test_setup_code"]] if row.get("test_setup_code") else [])]
-    entry_point, examples = _asserted_examples(tests)
+    entry_point, examples = asserted_examples(tests)
     hidden = [test for test in tests if test not in [assertion for assertion, _ in examples]]
     return CodingProblem(
         id=str(number),
@@ -220,7 +221,7 @@ def _texts(row: Mapping[str, Any], field: str) -> list[str]:
     return [value.strip() for value in values]
 
 
-def _asserted_examples(tests: list[str]) -> tuple[str, list[tuple[str, DocstringExample]]]:
+def asserted_examples(tests: list[str]) -> tuple[str, list[tuple[str, DocstringExample]]]:
     """The function under test, and the first asserts that can be shown, each with its example."""
     readable: list[tuple[str, str, DocstringExample]] = []
     n_visible = min(_SHOWN_AT_MOST, max(1, len(tests) - _HIDDEN_AT_LEAST)) if len(tests) > 1 else 0

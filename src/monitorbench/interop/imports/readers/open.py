@@ -31,19 +31,23 @@ class FileFormat:
     suffixes: tuple[str, ...]
     read: Callable[[Path, WantedColumns], ReadTable]
     """The wanted columns under the file's own names."""
-    line: Callable[[Path, int], str]
-    """Place of a row of that table, in words."""
+    line: Callable[[Path, int, str], str]
+    """Place of a row of that table, in words; the last argument is `import.rows`."""
 
 
-def _json_place(file: Path, row: int) -> str:
-    return next((place for place, _ in islice(json_rows(file), row, None)), f"row {row + 1}")
+def _json_place(file: Path, row: int, list_at: str) -> str:
+    return next((place for place, _ in islice(json_rows(file, list_at), row, None)), f"row {row + 1}")
+
+
+def _read_json(file: Path, wanted: WantedColumns) -> ReadTable:
+    return built(file, json_rows(file, wanted.list_at), wanted)
 
 
 FORMATS = {
-    "csv": FileFormat(DELIMITED, read_csv, csv_line),
-    "jsonl": FileFormat(JSON, lambda file, wanted: built(file, json_rows(file), wanted), _json_place),
-    "parquet": FileFormat(PARQUET, read_parquet, lambda _, row: f"row {row + 1}"),
-    "inspect": FileFormat(inspect.SUFFIXES, inspect.read_log, lambda _, row: f"sample {row + 1}"),
+    "csv": FileFormat(DELIMITED, read_csv, lambda file, row, _: csv_line(file, row)),
+    "jsonl": FileFormat(JSON, _read_json, _json_place),
+    "parquet": FileFormat(PARQUET, read_parquet, lambda _, row, __: f"row {row + 1}"),
+    "inspect": FileFormat(inspect.SUFFIXES, inspect.read_log, lambda _, row, __: f"sample {row + 1}"),
 }
 FILE = "file"
 """Column with the file's name, without its endings, where no column of a file is called so."""
@@ -68,6 +72,8 @@ class ImportedFiles:
     """Names that several columns of a file have, so that none of these was read."""
     missing: tuple[str, ...]
     """Words for a value that is not there, in lower case."""
+    list_at: str = ""
+    """The list of each object whose entries are the rows (`import.rows`); "" where objects are rows."""
 
     def file_of(self, row: int) -> int:
         """Return the index of the file that a row of the table is of."""
@@ -87,7 +93,8 @@ class ImportedFiles:
         """A row of the table as a person finds it: `scores.csv, line 17`."""
         number = self.file_of(row)
         of_file = int(self.rows[row]) - (self.ends[number - 1] if number else 0)
-        return f"{self.files[number]}, {FORMATS[self.formats[number]].line(self.files[number], of_file)}"
+        file, line = self.files[number], FORMATS[self.formats[number]].line
+        return f"{file}, {line(file, of_file, self.list_at)}"
 
     def taking(self, table: pa.Table, rows: IntArray) -> "ImportedFiles":
         """Return these files as another table, whose rows are of these rows of this one."""
@@ -105,7 +112,7 @@ def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | 
             "from=[]: no file given; expected from=FILE, a CSV, JSON lines, Parquet or Inspect file"
         )
     files = [path for file in files for path in _files_of(file)]
-    formats = [format_of(file, settings.format) for file in files]
+    formats = [format_of(file, "jsonl" if settings.rows else settings.format) for file in files]
     wanted = wanted_columns(settings) if wanted is None else wanted
     read = [FORMATS[kind].read(file, wanted) for kind, file in zip(formats, files, strict=True)]
     present = tuple(dict.fromkeys(name for source in read for name in source.present))
@@ -132,6 +139,7 @@ def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | 
         present,
         frozenset().union(*(source.clashing for source in read)),
         tuple(word.casefold() for word in settings.missing_values),
+        settings.rows,
     )
 
 
@@ -157,6 +165,7 @@ def wanted_columns(settings: Import, also: Sequence[str] = ()) -> WantedColumns:
             "unusable",
         ],
         settings.actions,
+        settings.rows,
     )
 
 

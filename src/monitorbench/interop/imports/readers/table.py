@@ -24,11 +24,19 @@ MAX_COLUMNS = 1000
 class WantedColumns:
     """Names of the columns that are asked for; `outer.*` asks for all below `outer`, `*` for every column."""
 
-    def __init__(self, names: Iterable[str], lists: Collection[str] = ()) -> None:
-        """`lists` are columns with an entry per step, of which only the wanted fields are read."""
+    def __init__(self, names: Iterable[str], lists: Collection[str] = (), list_at: str = "") -> None:
+        """`lists` are columns with an entry per step, of which only the wanted fields are read.
+
+        The entries of the list `list_at` in each object of a JSON file are the rows; "" where objects are.
+        """
         wanted = (*names, *lists)
         self.names = frozenset(name for name in wanted if not name.endswith("*"))
-        self.lists = frozenset(lists)
+        self.lists, self.list_at = frozenset(lists), list_at
+        parts = [name.split(".") for name in self.names]
+        self.indexed = frozenset(
+            ".".join(path[:i]) for path in parts for i, key in enumerate(path) if key.isdigit()
+        )
+        """Names of lists of which an entry is asked for, as in `choices.0.message`."""
         self._below = tuple(name[:-1] for name in wanted if name.endswith("*"))
 
     def __contains__(self, name: str) -> bool:
@@ -121,6 +129,8 @@ class TableBuilder:
                     yield name, _Object(as_json(value))
                 pending += [(f"{name}.{key}", inner) for key, inner in reversed([*value.items()])]
             else:
+                if isinstance(value, list) and name in self._wanted.indexed:
+                    pending += [(f"{name}.{i}", inner) for i, inner in reversed([*enumerate(value)])]
                 yield name, value
 
     def _cell(self, name: str, value: Any) -> Any:
