@@ -68,7 +68,7 @@ def _run_all(clients: dict[str, Client], n_samples: int, url: str, work: Path) -
         for name in clients
     }
     ratios = {f"{FEW} samples through the server, ours, s": Ratio(fastest["few"]["monitorbench"], most=1.5)}
-    for name, least in (("lm-eval", 5), ("Inspect AI", 1)):
+    for name, least in (("lm-eval", 5), ("Inspect AI", 1.3)):
         if name in clients:
             ratios[f"judging rate, ours / {name}"] = Ratio(
                 judging[name] / judging["monitorbench"], least=least

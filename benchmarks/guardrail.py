@@ -29,6 +29,7 @@ import numpy as np
 from benchmarks.judged import body_of, judged_samples
 from benchmarks.measuring import Ratio, Result, in_turns
 from monitorbench.config.deployment import Serve
+from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
 from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.monitor import OpenMonitor
@@ -138,22 +139,19 @@ def safety_ratios(replies: Sequence[Reply], log: Any, n_others: int = 0) -> dict
     }
 
 
-WARM_UP, MOST_ADDED_MS, MOST_MEBIBYTES = 3, 5, 1024
+WARM_UP, MOST_ADDED_MS, MOST_MEBIBYTES = 3, 3, 1024
 
 
 def main(
     work: Path, *, requests: int, at_once: int, seconds: float, clients: int, settings: list[str]
 ) -> Result:
     """Ask in both ways, then at once, then for a while."""
-    judged = judged_samples(["engine=transformers", f"paths.data={work / 'data'}", *settings])
-    study = judged.study
+    study, samples = _shortest(["engine=transformers", f"paths.data={work / 'data'}", *settings], requests)
     spec = judge_spec(study.monitor, study.engine, study.prompt)
     judge = TimedJudge(open_part(ServedJudge(spec, study), TIMEOUT))
-    shortest = sorted(zip(judged.samples, judged.prompts, strict=True), key=lambda pair: len(pair[1]))
-    samples = [sample_of(sample.request, sample.response) for sample, _ in shortest[:requests]]
     scores = [float(verdict.score or 0.0) for verdict in judge.verdicts(samples)]
     _forget_peak()
-    loaded = _most_mebibytes()
+    loaded, own = _mebibytes(), _mebibytes("RssAnon")
     with _guarded(judge, spec.monitor.name, float(np.median(scores)), work) as (port, runner):
         beside = _ask_in_both_ways(runner, port, samples, judge)
         together = ask_at_once(port, samples, at_once)
@@ -169,7 +167,9 @@ def main(
         "between the p50s, in ms": Ratio(between),
         "answers a second, under load": Ratio(len(answered(under_load)) / seconds),
         "memory with the model loaded, in MiB": Ratio(loaded),
-        "most memory after that, clients included, in MiB": Ratio(_most_mebibytes(), most=MOST_MEBIBYTES),
+        "of that anonymous, in MiB": Ratio(own),
+        "most memory after that, clients included, in MiB": Ratio(_mebibytes(), most=MOST_MEBIBYTES),
+        "anonymous at the end, in MiB": Ratio(_mebibytes("RssAnon")),
         **safety_ratios(replies, work / DECISIONS, len(beside["guardrail"]) + WARM_UP),
     }
     judged_replies = [reply for reply in replies if reply.status == 200]
@@ -181,15 +181,25 @@ def main(
     return Result(rows, ratios, {**counts, "seconds": beside})
 
 
+def _shortest(settings: list[str], n: int) -> tuple[Study, list[Sample]]:
+    """The study, and its shortest samples; what rendered them is not kept, as no server has it twice."""
+    judged = judged_samples(settings)
+    shortest = sorted(zip(judged.samples, judged.prompts, strict=True), key=lambda pair: len(pair[1]))
+    return judged.study, [sample_of(sample.request, sample.response) for sample, _ in shortest[:n]]
+
+
 def _forget_peak() -> None:
     """Have the most memory counted from now on: loading a model takes more than judging with it."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def _most_mebibytes() -> float:
-    """The most that this process, its clients included, has had in memory since `_forget_peak`."""
+def _mebibytes(what: str = "VmHWM") -> float:
+    """The most that this process, its clients included, has had in memory since `_forget_peak`.
+
+    `RssAnon` is what it has of its own now: libraries and files, which processes share, left out.
+    """
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    return int(status.partition(f"{what}:")[2].split()[0]) / 1024
 
 
 class TimedJudge(Judge):

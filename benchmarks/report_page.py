@@ -3,7 +3,8 @@
 The texts are of the starter's own words, drawn one by one, so that no phrase comes twice and they compress
 worse than real ones would; `long` answers have ten times as many. Three monitors judged each, one with
 quotes. Chromium opens both pages from their files: until all of the report is laid out, until the samples
-page shows its list, until a filter of it is applied, a text is found in all samples, and a pair is shown.
+page shows its list, until a filter of it is applied, a text is found in all samples, and a pair is shown; and
+as `monitorbench view` serves them, until its table of runs is laid out, and until its report is.
 The alternative that the ratios compare with is a page of the least size: how the times grow with it.
 """
 
@@ -11,18 +12,22 @@ import json
 import random
 import shutil
 import statistics
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from playwright.sync_api import sync_playwright
 
-from benchmarks.judged import sample
+from benchmarks.judged import composed, sample
 from benchmarks.measuring import Ratio, Result, timed
 from monitorbench import records
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes
+from monitorbench.judging.serving.served import free_port
 from monitorbench.metrics.choice.facts import ShortcutsFacts, decision_facts
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Judged
@@ -33,7 +38,10 @@ from monitorbench.metrics.words import matrix
 from monitorbench.records import Label, Sample
 from monitorbench.report.samples.browsable import render_samples
 from monitorbench.report.samples.judged import OfRun, worst_of
+from monitorbench.report.view.app import HOST, view_app
+from monitorbench.report.view.rows import Runs
 from monitorbench.report.write import render_report
+from monitorbench.runs.directory import RunDirectory
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import contender
 from monitorbench.scoring.recommendation.deployment import Deployment
@@ -63,29 +71,44 @@ def main(work: Path, *, sizes: str) -> Result:
 
 def _measure(folder: Path, n: int, *, is_long: bool) -> dict[str, float]:
     """Write and open both pages of `n` samples."""
-    folder.mkdir(parents=True)
     samples = _samples(n, is_long)
     runs = [_run(name, prompt, samples) for name, prompt in MONITORS]
     results = _results(runs)
     browsable = set(MONITORS)
     report_s, report = timed(lambda: render_report(results, {}, worst_of(runs, 10), browsable=browsable))
     samples_s, page = timed(lambda: render_samples(results, runs))
-    (folder / "report.html").write_text(report, encoding="utf-8")
-    (folder / "samples.html").write_text(page, encoding="utf-8")
+    run = RunDirectory(folder / "evaluate", "pages", {"samples": n})
+    with run.recording(composed("report", ["run=none"])):
+        (run.path / "report.html").write_text(report, encoding="utf-8")
+        (run.path / "samples.html").write_text(page, encoding="utf-8")
     return {
         "answer chars": sum(len(m.content) for one in samples for m in one.response) / n,
         "report MB": len(report.encode()) / 1e6,
         "samples MB": len(page.encode()) / 1e6,
         "report made s": report_s,
         "samples made s": samples_s,
-        **_opened(folder, samples[-1].id),
+        **_opened(run.path, samples[-1].id),
     }
+
+
+@contextmanager
+def _viewed(folder: Path) -> Iterator[str]:
+    """Serve a folder of runs as `monitorbench view` does; yields the address."""
+    config = uvicorn.Config(view_app(Runs(folder, folder)), port=free_port(HOST, 0), log_level="warning")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield f"http://{HOST}:{config.port}/"
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def _opened(folder: Path, sample_id: str) -> dict[str, float]:
     """Seconds in the browser, each the middle of three."""
     seconds: dict[str, list[float]] = {}
-    with sync_playwright() as driver:
+    with sync_playwright() as driver, _viewed(folder.parents[1]) as address:
         chromium = shutil.which("chromium") or shutil.which("google-chrome")
         for _ in range(3):
             browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -108,6 +131,13 @@ def _opened(folder: Path, sample_id: str) -> dict[str, float]:
                 page.evaluate("window.before = Number(document.body.dataset.shown)")
                 page.evaluate(f"location.hash = {json.dumps(place)}")
                 page.wait_for_function(_SHOWN)
+                seconds.setdefault(name, []).append(time.monotonic() - began)
+            for name, place in (
+                ("view s", ""),
+                ("viewed report s", f"run/evaluate/{folder.name}/report.html"),
+            ):
+                began = time.monotonic()
+                page.goto(f"{address}{place}", wait_until="load")
                 seconds.setdefault(name, []).append(time.monotonic() - began)
             browser.close()
     return {name: statistics.median(times) for name, times in seconds.items()}

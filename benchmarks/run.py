@@ -99,6 +99,15 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         (*STARTER, "dataset.test.pairs_per_cell=1"),
     ),
     "import_rows": Benchmark((Option("rows", 1_000_000, 4_000, "rows of the CSV"),)),
+    "long": Benchmark(
+        (
+            Option("tokens", 512_000, 3_000, "tokens of the session"),
+            Option("full", 16_000, 1_000, "tokens that are read at once as well"),
+            Option("model", "random", "random", "random: two small layers; monitor: the monitor itself"),
+        ),
+        "eval/evaluate.py",
+        JUDGED,
+    ),
     "pilot_statistics": Benchmark(
         (Option("tasks", 500, 50, "tasks of the pilot"), Option("draws", 10_000, 1_000, "bootstrap draws"))
     ),

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from monitorbench.runs.directory import _recorded_files, write_manifest
+from monitorbench.runs.directory import recorded_files, write_manifest
 from monitorbench.runs.files import file_sha256, sealed_line
 
 
 def seal(directory: Path, manifest: Mapping[str, Any] | None = None) -> None:
     """Write a finished run's manifest, or what is changed in it, with the checksums of the files there."""
     directory.mkdir(parents=True, exist_ok=True)
-    files = {name: file_sha256(directory / name) for name in _recorded_files(directory, ())}
+    files = {name: file_sha256(directory / name) for name in recorded_files(directory, ())}
     made = {"status": "done", "identity": {}, "results": {}} if manifest is None else manifest
     write_manifest(directory, {**made, "files": files})
 

@@ -4,6 +4,8 @@ import gzip
 import io
 import json
 import os
+import re
+import signal
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -140,13 +142,26 @@ def test_sources_keep_the_same_rule(name: str, tmp_path: Path):
         list(files.parquet("", dict) if name.endswith("parquet") else files.jsonl("", dict))
 
 
-def test_a_gguf_file_is_read_to_its_end_and_no_further(tmp_path: Path):
+def gguf_array(kind: int, n: int) -> bytes:
+    """How an array of so many values of a kind begins: 4 numbers, 8 texts, 9 arrays."""
+    return kind.to_bytes(4, "little") + n.to_bytes(8, "little")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (gguf_array(4, 2**40), "breaks off"),
+        (gguf_array(8, 2**40) + bytes(160), "breaks off"),
+        (gguf_array(9, 2**40) + gguf_array(4, 0) * 20, "breaks off"),
+        (gguf_array(9, 1) * 3000 + gguf_array(4, 1), "recursion depth"),
+    ],
+)
+def test_a_gguf_file_is_read_to_its_end_and_no_further(value: bytes, said: str, tmp_path: Path):
     """If it failed: sixty bytes with an array of 2^40 values would never end."""
-    text = (7).to_bytes(8, "little") + b"a.array"
-    array = (9).to_bytes(4, "little") + (4).to_bytes(4, "little") + (2**40).to_bytes(8, "little")
+    field = (7).to_bytes(8, "little") + b"a.array" + (9).to_bytes(4, "little")
     header = b"GGUF" + (3).to_bytes(4, "little") + (0).to_bytes(8, "little") + (1).to_bytes(8, "little")
-    (tmp_path / "m.gguf").write_bytes(header + text + array + b"\0" * 16)
-    with pytest.raises(UserError, match="breaks off"):
+    (tmp_path / "m.gguf").write_bytes(header + field + value + bytes(16))
+    with pytest.raises(UserError, match=said):
         gguf_tokenizer(tmp_path / "m.gguf", "monitor.gguf")
 
 
@@ -263,6 +278,17 @@ def test_a_stages_own_file_that_somebody_shared_is_one_line(reader: str, content
         read(tmp_path)
     assert name in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_pattern_that_never_ends_is_given_up(tmp_path: Path):
+    """If it failed: an adapter of a kilobyte would be matched with a model's layers until the year's end."""
+    name = "base_model.model.model.layers.0.self_attn.q_proj"
+    with (
+        pytest.raises(UserError, match=r"a\.json: takes more than 0\.1 s to work out"),
+        untrusted.interrupted(tmp_path / "a.json", 0.1),
+    ):
+        re.fullmatch(r"(\w+\.?)+!", name)
+    assert not signal.getitimer(signal.ITIMER_REAL)[0]
 
 
 VECTOR = np.ones(4, np.float32)

@@ -6,12 +6,13 @@ before; now the least probability that is reported stands for it (`prompts.label
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 
 import numpy as np
 
 from benchmarks.coverage import Cell, Table
-from monitorbench.config.monitor import LabelWords
+from monitorbench.config.answers import LabelWords
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import BoolArray
@@ -71,6 +72,5 @@ def _draw(rng: np.random.Generator, margins: FloatArray, follows: float) -> Floa
 
 def _figures(ways: FloatArray, is_bad: BoolArray) -> list[float]:
     """Compute the AUROC of each way's scores [ways, samples], then their MR at FAR 5 %."""
-    points = [miss_rate_at_far(scores, is_bad, 0.05) for scores in ways]
-    figures = [auroc(scores, is_bad) for scores in ways] + [point and point.miss_rate for point in points]
+    figures = [of(scores, is_bad) for of in (auroc, partial(miss_rate_at_far, alpha=0.05)) for scores in ways]
     return [math.nan if figure is None else figure for figure in figures]

@@ -19,7 +19,7 @@ from monitorbench.metrics.low_far import (
     miss_rate_at_far,
     miss_rate_at_far_interval,
     partial_auroc,
-    partial_auroc_interval,
+    partial_auroc_with_interval,
     questions_needed,
 )
 from monitorbench.metrics.rates import Interval, wilson_interval
@@ -230,7 +230,7 @@ def _miss_rates(rng: np.random.Generator, n: int) -> Table:
     def draw(size: int, shift: float, alpha: float, truth: float) -> list[float]:
         drawn = _pair_scores(rng, size, shift)
         interval = given(miss_rate_at_far_interval(*drawn, alpha))
-        return [given(miss_rate_at_far(*drawn[:2], alpha)).miss_rate, *holds([interval], truth)]
+        return [given(miss_rate_at_far(*drawn[:2], alpha)), *holds([interval], truth)]
 
     rows: list[list[Cell]] = []
     sizes = {0.05: (10, 20, 40, 59, 100, 300), 0.01: (50, 100, 200, 299, 500, 1000)}
@@ -328,7 +328,7 @@ def _partial_areas(rng: np.random.Generator, n: int) -> Table:
 
     def draw(size: int, shift: float, truth: float) -> list[float]:
         drawn = _pair_scores(rng, size, shift)
-        interval = given(partial_auroc_interval(*drawn, 0.05))
+        interval = given(partial_auroc_with_interval(*drawn, 0.05)[1])
         return [partial_auroc(*drawn[:2], 0.05) or 0.0, *holds([interval], truth)]
 
     rows: list[list[Cell]] = []

@@ -49,9 +49,9 @@ class Pool(NamedTuple):
 
 def tables(seed: int, effort: float) -> Iterator[Table]:
     """Coverage, what a design saves, thresholds with a promise, and the choice among eight monitors."""
-    yield _coverage(np.random.default_rng([seed, 41]), max(10, round(250 * effort)))
-    yield _savings(np.random.default_rng([seed, 42]), max(10, round(150 * effort)))
-    yield _promises(np.random.default_rng([seed, 47]), max(10, round(200 * effort)))
+    yield _coverage(np.random.default_rng([seed, 41]), max(10, round(125 * effort)))
+    yield _savings(np.random.default_rng([seed, 42]), max(10, round(100 * effort)))
+    yield _promises(np.random.default_rng([seed, 47]), max(10, round(100 * effort)))
     yield _choices(np.random.default_rng([seed, 48]), max(10, round(1000 * effort)))
 
 
@@ -225,7 +225,7 @@ def _choices(rng: np.random.Generator, n_runs: int) -> Table:
     )
     rows: list[list[Cell]] = []
     for world, (n, design, rounds) in product(WORLDS, ways):
-        n_drawn = n_runs if world == "normal" else max(10, n_runs // 4)
+        n_drawn = n_runs if (world, design) == ("normal", "alerts") else max(10, n_runs // 5)
         draws = [choice(rng, world, n, design, rounds) for _ in range(n_drawn)]
         near = float(np.mean([regret <= 0.01 for regret, _ in draws]))
         rows.append([world, n, f"{design}, {rounds}", n_drawn, near, *means(draws)])

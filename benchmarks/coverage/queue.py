@@ -21,7 +21,7 @@ RATES = rates_of(np.array([0.0, 1.0]), 100.0, 1.0)
 
 def tables(seed: int, effort: float) -> Iterator[Table]:
     """MR, FAR and what is found, by budget and blind share."""
-    rng, n_runs = np.random.default_rng([seed, 49]), max(20, round(300 * effort))
+    rng, n_runs = np.random.default_rng([seed, 49]), max(20, round(150 * effort))
     rows: list[list[Cell]] = []
     for budget in (30, 100):
         for blind in (0.03, 0.2, 0.5, 1.0):

@@ -175,13 +175,13 @@ def _endpoint_jobs(work: Path, sizes: Sizes, shared: "Shared", server: "Endpoint
 
 def _flip_jobs(work: Path, sizes: Sizes, shared: "Shared", server: "Endpoint") -> list[Job]:
     """One job a kind of file, each on a copy of everything."""
-    from benchmarks.faults import files, flips
+    from benchmarks.faults import flips
 
-    names = [kind.name for kind in files.kinds(files.copied(shared, work / "flips" / "names"))]
+    names = [kind.name for kind in flips.kinds(flips.copied(shared, work / "flips" / "names"))]
     wanted_name, _, wanted_number = sizes.case.rpartition(":")
 
     def job(index: int) -> list[Outcome]:
-        kind = files.kinds(files.copied(shared, work / "flips" / str(index)))[index]
+        kind = flips.kinds(flips.copied(shared, work / "flips" / str(index)))[index]
         numbers = [int(wanted_number)] if wanted_number else range(sizes.flips)
         return list(flips.flipped(kind, sizes.seed, numbers))
 

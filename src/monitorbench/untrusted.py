@@ -7,12 +7,15 @@ broken, is one `UserError` that names the file.
 
 import gzip
 import io
+import signal
 import stat
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from monitorbench.config.base import UserError
 
@@ -77,6 +80,28 @@ def in_time(file: Path, parts: Iterable[T]) -> Iterator[T]:
         if left < 0:
             raise UserError(f"{file}: takes more than {most:,.0f} s to read; expected a part of it")
         yield part
+
+
+@contextmanager
+def interrupted(file: Path, seconds: float) -> Iterator[None]:
+    """Run a body that works out what a small file asks for, such as matching its patterns.
+
+    Raises `UserError` where that takes longer, which the main thread alone can tell.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> NoReturn:
+        raise UserError(f"{file}: takes more than {seconds:g} s to work out; expected one that asks for less")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def opened(file: Path) -> io.BufferedReader:

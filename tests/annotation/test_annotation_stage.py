@@ -29,7 +29,7 @@ from monitorbench.annotation.files import (
 from monitorbench.annotation.labels import AnnotatorChoice
 from monitorbench.annotation.stage import annotate
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import Annotation
+from monitorbench.config.labelling import Annotation
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split, write_split
 from monitorbench.records import Category, Construction, Label, LabelSource, Sample, Split, to_table

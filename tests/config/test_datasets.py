@@ -232,6 +232,7 @@ def test_shares_with_rounding_dust_are_fine(files_tree: str):
         (("safety_permission", "-safety_permission/qa"), set()),
         (("all-sycophancy_bias",), {("safety_permission", "qa")}),
         (("all-safety_permission-sycophancy_bias",), set()),
+        (("safety_permission", "sycophancy_bias/qa"), {("safety_permission", "qa")}),
         (("-safety_permission/code-sycophancy_bias",), {("safety_permission", "qa")}),
         (
             ("all-safety_permission", "safety_permission/qa"),

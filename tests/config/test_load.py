@@ -180,26 +180,3 @@ def test_a_study_does_not_change_under_a_stage(compose_study: Callable[..., Stud
         study.seed = 1
     with pytest.raises(ValueError, match="frozen"):
         study.training.learning_rate = 1.0
-
-
-@pytest.mark.parametrize(
-    ("terms", "kept"),
-    [
-        (["all"], 9),
-        (["safety_permission"], 3),
-        (["safety_permission/code"], 1),
-        (["-safety_permission"], 6),
-        (["all", "-safety_permission/code"], 8),
-        (["safety_permission", "-safety_permission/code"], 2),
-        (["sycophancy_bias/qa", "specification_gaming"], 4),
-    ],
-)
-def test_a_subset_is_what_its_terms_say(compose_study: Callable[..., Study], terms: list[str], kept: int):
-    """A held-out ablation whose subset keeps one cell too many is no held-out ablation."""
-    view = compose_study("train", f"dataset.train.subset=[{','.join(terms)}]").dataset.train
-    cells = [
-        (c, t)
-        for c in ("safety_permission", "sycophancy_bias", "specification_gaming")
-        for t in ("qa", "code", "reasoning")
-    ]
-    assert sum(view.keeps(category, task) for category, task in cells) == kept

@@ -11,8 +11,8 @@ from golden_inputs import own_files, preference_settings, source_files
 from pydantic import BaseModel
 from studies import study
 
-from monitorbench.config.datasets import PreferenceFilter, SplitShares
-from monitorbench.config.sources import Cues
+from monitorbench.config.datasets import SplitShares
+from monitorbench.config.sources import Cues, PreferenceFilter
 from monitorbench.construct import counterfactual, pair
 from monitorbench.construct.answers import incentive, preference
 from monitorbench.construct.answers.preference import fit_safety_scorer

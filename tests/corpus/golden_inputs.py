@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from small_mirror import diasafety_rows, gsm8k_rows, jailbreakbench_archive, reflexion_archive, sven_rows
 
-from monitorbench.config.datasets import PreferenceFilter
-from monitorbench.config.sources import Source, SourceFile
+from monitorbench.config.sources import PreferenceFilter, Source, SourceFile
 from monitorbench.sources.fetch import local
 from monitorbench.sources.read import RawFile, SourceFiles
 

@@ -8,22 +8,50 @@ from pathlib import Path
 import pytest
 from command import ROOT, monitorbench
 
+from monitorbench.runs.verdict_log import read_verdicts
+
 TEXT = (ROOT / "docs" / "seen.md").read_text(encoding="utf-8")
+
+
+BLOCKS = re.findall(r"^```\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+SMALL = ("tracking=none", f"paths.models={ROOT}/models", "dataset.test.pairs_per_cell=1")
+
+
+def typed(folder: Path, command: str, *settings: str) -> list[str]:
+    """The lines that a command of the page prints, over few samples."""
+    _, name, *words = shlex.split(command.replace("\\\n", " "))
+    words = [word.replace("examples/", f"{ROOT}/examples/") for word in words]
+    ran = monitorbench(name, *words, *settings, folder=folder)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_long_texts_are_read_and_tried_as_the_page_says(tmp_path: Path):
+    """A reader with half a million tokens would be left with a command that fails."""
+    (ledger,) = (block for block in BLOCKS if "unit=ledger" in block)
+    run = tmp_path / typed(tmp_path, ledger, *SMALL)[-1]
+    assert all(verdict.answer for verdict in read_verdicts(run / "verdicts.jsonl"))
+    evaluated, stressed = next(block for block in BLOCKS if "turns" in block).strip().splitlines()
+    few = (*SMALL, "dataset.test.subset=safety_permission/qa")
+    typed(tmp_path, evaluated, *few)
+    run = tmp_path / typed(tmp_path, stressed, *SMALL[:2])[-1]
+    changes = json.loads((run / "stress.json").read_text())["changes"]
+    assert list(changes) == [
+        f"turns.{size}.{at}" for size in ("2k", "8k") for at in ("first", "middle", "last")
+    ]
+    assert all(change["n"] for change in changes.values())
 
 
 @pytest.mark.slow
 def test_the_comparison_runs_as_the_page_says(tmp_path: Path):
     """A reader's first command would fail, or its table lack what the page explains."""
-    blocks = re.findall(r"^```\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-    _, name, *settings = shlex.split(blocks[0].replace("\\\n", " "))
-    settings = [word.replace("examples/", f"{ROOT}/examples/") for word in settings]
-    ran = monitorbench(name, *settings, f"paths.models={ROOT}/models", "tracking=none", folder=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    facts = json.loads((tmp_path / ran.stdout.splitlines()[-1] / "views.json").read_text())
+    printed = typed(tmp_path, BLOCKS[0], *SMALL[:2])
+    facts = json.loads((tmp_path / printed[-1] / "views.json").read_text())
     names = ("direct", "direct+no_reasoning", "direct+reasoning_only")
     assert list(facts["asked"]) == [*names, *(f"{one}+action" for one in names)]
     assert facts["asked"]["direct"]["tokens"] > 0
     of = facts["asked"]["direct+reasoning_only"]
     assert of["n_not_shown"] == of["n_unscored"] > 0
     assert set(of["changes"]) == {"auroc", "miss_rate_at_far_5"}
-    assert "AUROC beside direct (Holm, 5 %)" in " ".join(ran.stdout.split())
+    assert "AUROC beside direct (Holm, 5 %)" in " ".join(" ".join(printed).split())

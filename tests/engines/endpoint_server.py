@@ -80,7 +80,11 @@ class _Handler(QuietHandler):
 
     def answer(self, body: bytes) -> None:
         request = json.loads(body)
-        text = request["messages"][-1]["content"] if "messages" in request else json.dumps(request["prompt"])
+        text = (
+            request["messages"][-1]["content"]
+            if "messages" in request
+            else json.dumps(request.get("prompt", request.get("input")))
+        )
         asked = Asked(text, time.monotonic(), self._headers(), request)
         with self.server.lock:
             self.server.in_flight += 1

@@ -9,7 +9,7 @@ from studies import study
 from monitorbench.config import hardware
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import VllmForm
-from monitorbench.engines import size
+from monitorbench.engines import weights
 from monitorbench.engines.open import open_model
 
 H100 = 80 * 2**30
@@ -26,10 +26,10 @@ def gpus(monkeypatch):
     """Pretend that there are these GPUs, by their bytes."""
 
     def pretend(*memory):
-        monkeypatch.setattr(size, "runs_on_gpu", lambda device, setting: bool(memory))
+        monkeypatch.setattr(weights, "runs_on_gpu", lambda device, setting: bool(memory))
         monkeypatch.setattr("monitorbench.config.engine.runs_on_gpu", lambda device, setting: bool(memory))
         monkeypatch.setattr("monitorbench.config.hardware.has_gpu", lambda: bool(memory))
-        monkeypatch.setattr(size, "gpu_memory", lambda: memory)
+        monkeypatch.setattr(weights, "gpu_memory", lambda: memory)
 
     return pretend
 
@@ -39,7 +39,7 @@ FAST = ("engine.dtype=bfloat16", "engine.scores=fast")
 
 def check(*overrides, folder=None):
     given = study(*overrides)
-    size.refuse_too_large(given.monitor, given.engine, folder)
+    weights.refuse_too_large(given.monitor, given.engine, folder)
 
 
 def refusal(*overrides, folder=None) -> str:
@@ -63,7 +63,7 @@ def test_a_70b_on_one_gpu_is_told_how_many_it_wants(gpus):
 def test_a_context_that_does_not_fit_is_told_which_would(gpus, tmp_path):
     """On two GPUs the weights of 70B leave room for some of the context; both ways out are named."""
     (tmp_path / "config.json").write_text(json.dumps(LLAMA_70B))
-    assert size.read_cache(tmp_path) == (2 * 2 * 80 * 8 * 128, 8)
+    assert weights.read_cache(tmp_path) == (2 * 2 * 80 * 8 * 128, 8)
     gpus(*[H100] * 2)
     on_two = ("monitor=llama_3_1_70b", "engine=vllm", "engine.tensor_parallel_size=2")
     more = (*on_two, "monitor.context_tokens=131072")
@@ -90,11 +90,11 @@ def test_windows_and_compressed_caches_are_not_counted_in_full(tmp_path):
             | {"head_dim": 64, "hidden_size": 2880}
         )
     )
-    assert size.read_cache(tmp_path) == (2 * 2 * 18 * 8 * 64, 8)
+    assert weights.read_cache(tmp_path) == (2 * 2 * 18 * 8 * 64, 8)
     file.write_text(json.dumps({"num_hidden_layers": 61, "kv_lora_rank": 512, "qk_rope_head_dim": 64}))
-    assert size.read_cache(tmp_path) == (2 * 61 * 576, 1)
+    assert weights.read_cache(tmp_path) == (2 * 61 * 576, 1)
     file.write_text("{}")
-    assert size.read_cache(tmp_path) is None
+    assert weights.read_cache(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_eight_larger_gpus_hold_deepseek(gpus):
 def test_a_cpu_is_asked_for_its_memory(gpus, monkeypatch):
     """Without, a laptop fetches 140 GB and is then killed by its own system."""
     gpus()
-    monkeypatch.setattr(size, "main_memory", lambda: 16e9)
+    monkeypatch.setattr(weights, "main_memory", lambda: 16e9)
     for engine in ("transformers", "vllm"):
         assert "16 GB" in refusal("monitor=llama_3_1_70b", f"engine={engine}", *FAST)
         check("monitor=smollm2_135m", f"engine={engine}")
@@ -158,7 +158,7 @@ def test_vllm_gpu_refuses_a_machine_without_one(monkeypatch):
     with pytest.raises(UserError, match=r"engine\.device=cuda"):
         given.engine.form  # noqa: B018 - a property that raises
     with pytest.raises(UserError, match=r"engine\.device=cuda"):
-        size.refuse_too_large(given.monitor, given.engine)
+        weights.refuse_too_large(given.monitor, given.engine)
 
 
 def test_gpus_that_are_hidden_do_not_count(monkeypatch):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from benchmarks.coverage.looks import rate_evidence
 from monitorbench.gate.change import (
     auroc_change,
     broken_p,
@@ -107,3 +108,11 @@ def test_samples_of_one_question_are_one_piece_of_evidence():
     before, now = np.zeros(100), np.ones(100)
     groups = np.arange(100) // 50
     assert rate_change(looks(before, now), groups, of=False, margin=0.05).evidence < 4
+
+
+def test_the_simulated_years_evidence_is_that_of_the_gate():
+    """The benchmark takes all days at once; a year of another statistic would prove nothing."""
+    is_wrong = np.random.default_rng(4).random((30, 40)) < 0.2
+    at_once = rate_evidence(is_wrong)
+    for look in (1, 7, 29):
+        assert at_once[look] == pytest.approx(evidence_of_rise(is_wrong[: look + 1].astype(float)))

@@ -95,13 +95,14 @@ def monitor_of(
     point: OperatingPoint | None = None,
     rule: Ensemble | Cascade | None = None,
     runners: Mapping[str, Runner] | None = None,
+    longest: float | None = None,
 ) -> Iterator[OpenMonitor]:
     """A monitor with a threshold of .5 unless another point is given."""
     named = judges if isinstance(judges, Mapping) else {NAME: judges}
     made = dict(runners or {name: scripted(one) for name, one in named.items()})
     point = point or threshold_point(threshold(0.5))
     try:
-        yield OpenMonitor(Calibrated(Path("point"), point, Path("run"), rule, {}), made)
+        yield OpenMonitor(Calibrated(Path("point"), point, Path("run"), rule, {}, longest), made)
     finally:
         for runner in made.values():
             runner.close()

@@ -1,4 +1,7 @@
-"""Every way in which a request ends without a score, in one table: with `fails: closed` none passes."""
+"""Every way in which a request ends without a score, in one table, over both APIs and all that can be set.
+
+With `fails: closed` none passes; what passes with `fails: open` and in shadow is in a log all the same.
+"""
 
 import errno
 import http.client
@@ -12,8 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from scripted_monitor import Running, by_number, monitor_of, running, threshold
+from scripted_monitor import NAME, Running, by_number, monitor_of, running, scripted, threshold, verdict
 
+from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.service import PATH
 from monitorbench.interop.guardrail import litellm
 from monitorbench.judging.serving import connection
@@ -22,6 +26,14 @@ from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import threshold_point
 
 JSON = {"Content-Type": "application/json"}
+MODES = {
+    "closed": ({}, "flag"),
+    "open": ({"fails": "open"}, "pass"),
+    "shadow": ({"shadow": True}, "pass"),
+}
+"""Settings, and what is answered where there is no score."""
+PROXYS = {"flag": "BLOCKED", "pass": "NONE"}
+CATEGORIES = threshold_point(threshold(0.2, "sycophancy_bias"), threshold(None, "safety_permission"))
 
 
 class Way(NamedTuple):
@@ -36,8 +48,17 @@ class Way(NamedTuple):
     headers: dict[str, str] = {}  # noqa: RUF012 (a NamedTuple's default, never written to)
     settings: dict[str, Any] = {}  # noqa: RUF012 (likewise)
     method: str = "POST"
+    category: str | None = None
+    """Of a request to a point that has a threshold for some categories alone."""
+    cut: str = ""
+    """The body ends too soon: `length` and `chunked` where its sender ends, `waits` where it doesn't."""
     around: Callable[[Running, pytest.MonkeyPatch], Any] | None = None
     """A context in which it is asked."""
+    lasts: bool = False
+    """Whether no later request has a score, either."""
+    key: str | None = None
+    is_logged: bool = True
+    """Whether a log has a line of it."""
 
 
 @contextmanager
@@ -53,7 +74,7 @@ def _one_that_hangs(served: Running, _: pytest.MonkeyPatch) -> Iterator[None]:
     HANGS.clear()
     BEGUN.clear()
     with ThreadPoolExecutor(1) as client:
-        client.submit(served.post, _body(PATH, "hangs"))
+        client.submit(served.post, _body(PATH, "hangs", None))
         assert BEGUN.wait(60)
         try:
             yield
@@ -62,28 +83,31 @@ def _one_that_hangs(served: Running, _: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @contextmanager
-def _full_disk(served: Running, patched: pytest.MonkeyPatch) -> Iterator[None]:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
+def _raises(name: str, error: Exception, patched: pytest.MonkeyPatch) -> Iterator[None]:
+    def breaks(*_: object, **__: object) -> None:
+        raise error
 
     with patched.context() as here:
-        here.setattr("monitorbench.runs.keyed_log.os.write", full)
+        here.setattr(f"monitorbench.{name}", breaks)
         yield
+
+
+def _full_disk(served: Running, patched: pytest.MonkeyPatch) -> Any:
+    return _raises("runs.keyed_log.os.write", OSError(errno.ENOSPC, "No space left on device"), patched)
+
+
+def _a_fault_of_ours(served: Running, patched: pytest.MonkeyPatch) -> Any:
+    return _raises("guardrail.service.DecisionLine", ZeroDivisionError(), patched)
 
 
 @contextmanager
-def _a_fault_of_ours(served: Running, patched: pytest.MonkeyPatch) -> Iterator[None]:
-    def breaks(*_: object, **__: object) -> None:
-        raise ZeroDivisionError
-
-    with patched.context() as here:
-        here.setattr("monitorbench.guardrail.service.DecisionLine", breaks)
+def _an_end(served: Running, _: pytest.MonkeyPatch) -> Iterator[None]:
+    """The server's end, while this one waits behind one that hangs."""
+    (runner,) = served.guardrail._monitor._runners.values()
+    with _one_that_hangs(served, _), ThreadPoolExecutor(1) as ending:
+        threading.Timer(0.3, ending.submit, (runner.close,)).start()
         yield
-
-
-@pytest.fixture(autouse=True)
-def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "SECONDS_TO_LINGER", 0.1)
+        HANGS.set()
 
 
 HANGS, BEGUN = threading.Event(), threading.Event()
@@ -97,23 +121,51 @@ WAYS = [
     Way(
         "behind one that hangs", error="timed_out", settings={"timeout_seconds": 0.2}, around=_one_that_hangs
     ),
+    Way("the server ends", error="failed", around=_an_end, lasts=True),
     Way("too many in hand", status=429, error="too many", settings={"at_once": 1}, around=_one_that_hangs),
     Way("too many connections", status=503, error="too many", settings={"at_once": 1}, around=_connections),
-    Way("a full disk", error="not_logged", around=_full_disk),
+    Way("a full disk", error="not_logged", around=_full_disk, is_logged=False),
     Way("a fault of ours", status=500, error="log says why", around=_a_fault_of_ours),
+    Way("a category without a threshold", error="no_threshold", category="safety_permission"),
+    Way("a category that nobody calibrated", status=400, error="category", category="specification_gaming"),
+    Way("no category, where each has its own", status=400, error="sycophancy_bias, safety", category=""),
+    Way("a category that is no name", status=400, error="category", category="NO NAME"),
     Way("no body", b"", 400, "no JSON"),
     Way("no JSON", b"{", 400, "no JSON"),
     Way("half a UTF-8 letter", b'{"request": "a", "response": "\xc3"}', 400, "no JSON"),
     Way("a field twice", b'{"request": "a", "request": "b", "response": "c"}', 400, "'request' twice"),
+    Way("a field missing", b'{"request": "a"}', 400, "response: missing"),
+    Way(
+        "a field too many",
+        b'{"request": "a", "response": "b", "threshold": 1}',
+        400,
+        "'threshold': no such field",
+    ),
+    Way(
+        "no answer in it",
+        b'{"trajectory": [{"role": "user", "content": "a"}]}',
+        400,
+        "no message of an assistant",
+    ),
+    Way(
+        "no role",
+        b'{"request": "a", "response": [{"role": "robot", "content": "a"}]}',
+        400,
+        "response.0.role",
+    ),
     Way("nested without end", DEEP, 400, ""),
     Way("nothing in it", "  ", 400, "nothing in it"),
     Way("too large", "x" * 5 * 2**20, 413, "expected at most"),
+    Way("a body cut off", status=400, error="ended within the body", cut="length"),
+    Way("a chunked body cut off", status=400, error="ended within the body", cut="chunked"),
+    Way("a body that does not end", status=408, error="not whole within", cut="waits"),
+    Way("no key", status=401, error="no key", key="secret", is_logged=False),
     Way("another Host", status=403, error="Host", headers={"Host": "evil.example"}),
     Way("a page", status=403, error="Origin", headers={"Origin": "http://evil.example"}),
     Way("no JSON type", status=415, error="application/json", headers={"Content-Type": "text/plain"}),
     Way("a head too long", status=431, error="head", headers={"X": "x" * 2**16}),
     Way("two lengths", status=400, error="", headers={"Transfer-Encoding": "chunked", "Content-Length": "3"}),
-    Way("another method", status=405, error="not here", method="PUT"),
+    Way("another method", status=405, error="not here", method="PUT", is_logged=False),
 ]
 
 
@@ -121,83 +173,98 @@ def _judged(sample: Sample) -> Verdict:
     if sample.response[-1].content == "hangs":
         BEGUN.set()
         HANGS.wait(60)
+        return verdict(0.1)
     return by_number(sample)
 
 
-def _body(path: str, response: Any) -> bytes:
+def _body(path: str, response: Any, category: str | None) -> bytes:
     if isinstance(response, bytes):
         return response
+    named = {"category": category} if category is not None else {}
     if path == PATH:
-        return json.dumps({"request": "Why?", "response": response}).encode()
-    sent = {"input_type": "response", "texts": [response], "structured_messages": [_ASKED]}
-    return json.dumps(sent).encode()
-
-
-_ASKED = {"role": "user", "content": "Why?"}
+        return json.dumps({"request": "Why?", "response": response, **named}).encode()
+    asked = [{"role": "user", "content": "Why?"}]
+    sent = {"input_type": "response", "texts": [response], "structured_messages": asked}
+    return json.dumps({**sent, "additional_provider_specific_params": named}).encode()
 
 
 def _ask(served: Running, path: str, way: Way) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+    body = _body(path, way.response, way.category)
+    if way.cut:
+        return _ask_in_part(served, path, way.cut, body)
+    headers = JSON | way.headers | ({"x-api-key": "secreT"} if way.key else {})
+    client = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
     try:
-        connection.request(way.method, path, _body(path, way.response), JSON | way.headers)
-        answer = connection.getresponse()
+        client.request(way.method, path, body, headers)
+        answer = client.getresponse()
         return answer.status, json.loads(answer.read())
     finally:
-        connection.close()
+        client.close()
 
 
-@pytest.mark.parametrize("path", [PATH, litellm.PATH], ids=["own", "litellm"])
+def _ask_in_part(served: Running, path: str, how: str, body: bytes) -> tuple[int, dict[str, Any]]:
+    """Send all of a body, and say that there is more."""
+    pieces = f"Transfer-Encoding: chunked\r\n\r\n{len(body):x}\r\n".encode() + body + b"\r\n"
+    length = f"Content-Length: {len(body) + 9}\r\n\r\n".encode() + body
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".encode()
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
+        client.sendall(head + (pieces if how == "chunked" else length))
+        if how != "waits":
+            client.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    first, _, content = answer.partition(b"\r\n\r\n")
+    return int(first.split()[1]), json.loads(content)
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
-def test_what_has_no_score_is_not_passed(
-    way: Way, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_has_no_score_is_answered_as_set(
+    way: Way, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """If it failed: this would be the way around the guardrail."""
-    HANGS.clear()
-    with (
-        monitor_of(_judged) as monitor,
-        running(monitor, tmp_path, **way.settings) as served,
-        ExitStack() as s,
-    ):
-        if way.around is not None:
-            s.enter_context(way.around(served, monkeypatch))
-        status, answer = _ask(served, path, way)
-        HANGS.set()
-        assert answer.get("action") not in ("pass", "NONE")
-        assert status == way.status
-        if path == PATH:
-            assert way.error in str(answer["error"])
-        s.close()
-        assert _ask(served, path, Way("in order"))[1]["action"] in ("pass", "NONE")
-
-
-def test_a_body_that_ends_too_soon_is_not_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """If it failed: what a broken connection left out would be taken for all that was said."""
-    monkeypatch.setattr(connection, "SECONDS_TO_SEND", 0.3)
-    whole = _body(PATH, "0.1")
-    head = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    length = f"Content-Length: {len(whole) + 9}\r\n\r\n"
-    pieces = f"Transfer-Encoding: chunked\r\n\r\n{len(whole):x}\r\n"
-    with monitor_of() as monitor, running(monitor, tmp_path) as served:
-        for sent, ends in (
-            (f"{head}{length}".encode() + whole, True),
-            (f"{head}{length}".encode() + whole, False),
-            (f"{head}{pieces}".encode() + whole + b"\r\n", True),
-            (f"{head}{pieces}".encode() + whole + b"\r\n", False),
+    """If it failed: this would be the way around the guardrail, or a shadow would stop what is real."""
+    monkeypatch.setattr(server, "SECONDS_TO_LINGER", 0.1)
+    monkeypatch.setattr(connection, "SECONDS_TO_SEND", 0.3 if way.cut else 30)
+    settings, action = MODES[mode]
+    point = None if way.category is None else CATEGORIES
+    for path in (PATH, litellm.PATH):
+        HANGS.clear()
+        with (
+            monitor_of(runners={NAME: scripted(_judged)}, point=point) as monitor,
+            running(monitor, tmp_path / path[1:5], way.key, **settings, **way.settings) as served,
+            ExitStack() as stack,
         ):
-            with socket.create_connection(("127.0.0.1", served.port), timeout=30) as client:
-                client.sendall(sent)
-                if ends:
-                    client.shutdown(socket.SHUT_WR)
-                answer = b"".join(iter(lambda client=client: client.recv(65536), b""))
-            assert answer.startswith(b"HTTP/1.1 400 " if ends else b"HTTP/1.1 408 ")
-            assert json.loads(answer.partition(b"\r\n\r\n")[2])["action"] == "flag"
+            if way.around is not None:
+                stack.enter_context(way.around(served, monkeypatch))
+            status, answer = _ask(served, path, way)
+            HANGS.set()
+            is_proxys = path == litellm.PATH
+            lets_through = is_proxys and action == "pass" and status == 200 != way.status
+            assert status == way.status or (lets_through and way.status in (400, 408, 413, 429, 500, 503))
+            if way.method == "POST":
+                assert answer["action"] == (PROXYS[action] if is_proxys else action)
+            said = str(answer.get("error") or answer.get("blocked_reason") or "")
+            assert "\n" not in said
+            assert way.error in said or is_proxys
+            stack.close()
+            if not (way.key or way.lasts):
+                fine = Way("in order", category=None if way.category is None else "sycophancy_bias")
+                assert _ask(served, path, fine)[1]["action"] in ("pass", "NONE")
+                unsafe = Way("above", "0.9", category=fine.category)
+                alarm = _ask(served, path, unsafe)[1]["action"]
+                assert alarm in (("pass", "NONE") if mode == "shadow" else ("flag", "BLOCKED"))
+        _look_into_the_logs(tmp_path / path[1:5], way, action)
 
 
-@pytest.mark.parametrize("response", ["0.1", "no number"], ids=["a score below the threshold", "no score"])
-def test_a_category_without_a_threshold_is_not_passed(response: str, tmp_path: Path):
-    """If it failed: naming another category would be the way around a threshold."""
-    point = threshold_point(threshold(0.2, "sycophancy_bias"), threshold(None, "safety_permission"))
-    with monitor_of(point=point) as monitor, running(monitor, tmp_path) as served:
-        for category in ("safety_permission", "specification_gaming", "", None):
-            body = {"request": "Why?", "response": response, "category": category}
-            assert served.post(body)[1]["action"] == "flag"
+def _look_into_the_logs(folder: Path, way: Way, action: str) -> None:
+    """What came to no score has its line, in one log or in the other."""
+    decisions, refusals = (read_lines(folder / f"{name}.jsonl") for name in ("decisions", "refusals"))
+    unscored = [line for line in decisions if line["flagged"] is None]
+    if way.status != 200:
+        answered = [(line["status"], line["answered"]) for line in refusals]
+        assert (answered, unscored) == ([(way.status, action)] * way.is_logged, [])
+        return
+    assert (bool(unscored), refusals) == (way.is_logged, [])
+    for line in unscored:
+        decided = "pass" if line["fails"] == "open" else "flag"
+        assert (line["decided"], line["answered"]) == (decided, action)
+        assert way.error in line["error"]

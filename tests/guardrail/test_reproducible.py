@@ -13,6 +13,7 @@ from small_models import PHRASE, smollm2_folder, tiny_model
 from studies import study as composed
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.engine import REPRODUCIBLE_WITHIN
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.gate.judged import gate_judge
@@ -20,7 +21,6 @@ from monitorbench.guardrail.calibrated import read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
@@ -141,8 +141,9 @@ def test_nothing_is_calibrated_on_scores_that_depend_on_their_batch(
 
 def test_what_applies_a_threshold_refuses_a_fast_engine(asked: Callable[..., Study]):
     """If it failed: hours of judging would end in a refusal, or in a gate that fails by chance."""
+    gated = asked(*FAST, primary="gate")
     with pytest.raises(ConfigError, match=r"engine\.scores=fast: .*a gate applies a threshold"):
-        gate_judge(asked(*FAST, primary="gate"))
+        gate_judge(gated.engine, gated.monitor, gated.prompt)
 
 
 def test_a_run_whose_scores_moved_is_refused_whatever_its_precision(tmp_path: Path):

@@ -152,9 +152,10 @@ def test_an_ensemble_is_the_calibrated_one():
 
 def test_a_judge_that_hangs_keeps_no_text_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """If it failed: nothing would show that nobody is judged, until the queue has filled the memory."""
-    goes_on = threading.Event()
+    goes_on, judged = threading.Event(), []
 
     def hangs(sample: Sample) -> Verdict:
+        judged.append(sample.response[0].content)
         goes_on.wait()
         return by_number(sample)
 
@@ -183,6 +184,7 @@ def test_a_judge_that_hangs_keeps_no_text_and_says_so(tmp_path: Path, monkeypatc
         again = (served.post({"request": "Why?", "response": "0.2"})[1] for _ in range(50))
         assert next(one for one in again if one["error"] is None)["action"] == "pass"
         assert served.guardrail.health() == {"status": "ok"}
+    assert judged.count("0.1") == 1, "what nobody waits for is not begun"
 
 
 def test_where_one_judge_of_several_is_gone_the_others_are_not_asked():
@@ -213,3 +215,13 @@ def test_a_runner_that_is_closed_judges_nothing():
     runner.close()
     with pytest.raises(RuntimeError):
         runner.begin(said("0.1"), in_a_minute())
+
+
+def test_what_is_much_longer_than_any_calibrated_text_says_so():
+    """If it failed: a promise of short texts would stand, without a word, behind a session's decision."""
+    with monitor_of(longest=1) as monitor:
+        found = monitor.verdict(said("0.7"), in_a_minute())
+    assert found.flagged is True
+    assert found.detail.startswith("read up to 3 tokens, calibrated on up to 1")
+    with monitor_of(longest=2) as monitor:
+        assert monitor.verdict(said("0.7"), in_a_minute()).detail == ""

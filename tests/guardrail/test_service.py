@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_monitor import NAME, by_number, monitor_of, running, threshold, verdict
+from scripted_monitor import NAME, by_number, monitor_of, running, threshold
 
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
@@ -39,70 +38,18 @@ def test_flag_above_the_threshold_and_pass_at_it(tmp_path: Path):
     ]
     answer = found[0][1]
     assert (answer["score"], answer["threshold"], answer["monitor"]) == (0.500001, 0.5, NAME)
-    assert answer["error"] is None
+    assert {
+        name: answer[name] for name in answer.keys() - {"id", "action", "score", "threshold", "monitor"}
+    } == {
+        "error": None,
+        "seconds": answer["seconds"],
+        "shadow": False,
+    }
     lines = read_lines(tmp_path / "decisions.jsonl")
     assert [line["sample_id"] for line in lines] == ["0.500001", "0.5", "0.1"]
     assert [line["flagged"] for line in lines] == [True, False, False]
     assert {line["monitor"] for line in lines} == {NAME}
     assert not {"label", "request", "response"} & set(lines[0])
-
-
-@pytest.mark.parametrize(
-    ("response", "error"), [("no number", "no_label"), ("die", "failed"), ("lost", "http_error")]
-)
-@pytest.mark.parametrize(
-    ("settings", "answered", "decided"),
-    [
-        ({}, "flag", "flag"),
-        ({"fails": "open"}, "pass", "pass"),
-        ({"shadow": True}, "pass", "flag"),
-    ],
-)
-def test_what_has_no_score_is_answered_as_set(
-    response: str, error: str, settings: dict[str, Any], answered: str, decided: str, tmp_path: Path
-):
-    """If it failed: a model that is gone would let everything through, or a shadow stop what is real."""
-    with monitor_of() as monitor, running(monitor, tmp_path, **settings) as served:
-        status, answer = served.post(asks(response))
-        assert (status, answer["action"], answer["error"]) == (200, answered, error)
-        assert served.post(asks("0.9"))[1]["action"] == ("pass" if "shadow" in settings else "flag")
-    (line, _) = read_lines(tmp_path / "decisions.jsonl")
-    assert (line["flagged"], line["decided"], line["answered"], line["error"]) == (
-        None,
-        decided,
-        answered,
-        error,
-    )
-
-
-def test_an_answer_that_does_not_come_in_time_is_none(tmp_path: Path):
-    """If it failed: a hanging model would hang what it guards, or its queue be judged for nobody."""
-    goes_on = threading.Event()
-    begun: list[str] = []
-
-    def waits(sample: Sample) -> Verdict:
-        text = sample.response[0].content
-        begun.append(text)
-        if text == "hangs":
-            goes_on.wait()
-        return by_number(sample) if text != "hangs" else verdict(0.0)
-
-    with monitor_of(waits) as monitor, running(monitor, tmp_path, timeout_seconds=0.2) as served:
-        assert served.post(asks("hangs"))[1] | {"seconds": 0, "id": ""} == {
-            "id": "",
-            "action": "flag",
-            "monitor": NAME,
-            "score": None,
-            "threshold": 0.5,
-            "error": "timed_out",
-            "seconds": 0,
-            "shadow": False,
-        }
-        assert served.post(asks("0.1"))[1]["error"] == "timed_out", "behind the one that hangs"
-        goes_on.set()
-        answers = (served.post(asks("0.2"))[1] for _ in range(50))
-        assert next(one for one in answers if one["error"] is None)["action"] == "pass"
-    assert "0.1" not in begun
 
 
 def test_many_at_once_each_get_their_own_answer(tmp_path: Path):
@@ -119,32 +66,6 @@ def test_many_at_once_each_get_their_own_answer(tmp_path: Path):
         ]
         assert served.guardrail.counts == {"flag": 99, "pass": 101}
     assert sorted(line["sample_id"] for line in read_lines(tmp_path / "decisions.jsonl")) == scores
-
-
-@pytest.mark.parametrize("shadow", [False, True])
-def test_what_is_too_large_or_malformed_is_refused_with_its_action(shadow: bool, tmp_path: Path):
-    """If it failed: a body too large to judge would be the way around the guardrail."""
-    answered = "pass" if shadow else "flag"
-    with monitor_of() as monitor, running(monitor, tmp_path, shadow=shadow) as served:
-        for body, status, said in (
-            (asks("x" * 20 * 2**20), 413, "expected at most"),
-            (b"{", 400, "body: no JSON"),
-            (b'{"request": "a", "request": "b", "response": "c"}', 400, "'request' twice"),
-            ({"request": "a"}, 400, "response: missing"),
-            (asks("a", threshold=1), 400, "'threshold': no such field"),
-            ({"trajectory": [{"role": "user", "content": "a"}]}, 400, "no message of an assistant"),
-            (asks([{"role": "robot", "content": "a"}]), 400, "response.0.role"),
-            (asks("  "), 400, "response: nothing in it"),
-            (asks("a", category="NO NAME"), 400, "category"),
-        ):
-            got, answer = served.post(body)
-            assert (got, answer["action"]) == (status, answered)
-            assert said in answer["error"]
-            assert "\n" not in answer["error"]
-        assert served.post(asks("0.9"))[0] == 200
-    lines = read_lines(tmp_path / "refusals.jsonl")
-    assert [line["status"] for line in lines] == [413] + [400] * 8
-    assert {line["answered"] for line in lines} == {answered}
 
 
 def test_the_key_may_be_a_gateways(tmp_path: Path):
@@ -209,21 +130,6 @@ def test_a_decision_in_hand_at_the_end_is_in_the_log(tmp_path: Path):
             threading.Timer(0.3, goes_on.set).start()
         assert len(read_lines(tmp_path / "decisions.jsonl")) == 1
         assert first.result()[1]["action"] == "pass"
-
-
-def test_in_shadow_the_proxy_is_told_to_go_on_by_a_server_that_is_full(tmp_path: Path):
-    """If it failed: a shadow would block a model's answers, as soon as there are many."""
-    body = {"input_type": "response", "texts": ["0.1"]}
-    with (
-        monitor_of() as monitor,
-        running(monitor, tmp_path, at_once=1, shadow=True) as served,
-        ExitStack() as stack,
-    ):
-        for _ in range(4):
-            stack.enter_context(socket.create_connection(("127.0.0.1", served.port)))
-        status, answer = served.post(body, path=litellm.PATH)
-        assert (status, answer["action"]) == (200, "NONE")
-        assert "too many connections" in answer["error"]
 
 
 def test_decisions_of_one_id_are_told_apart_over_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -22,8 +22,8 @@ from monitorbench.interop.export import export
 from monitorbench.interop.inspect.read import read
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Role, Split
-from monitorbench.runs.command import verify
 from monitorbench.runs.directory import read_manifest
+from monitorbench.runs.verify import verify
 from monitorbench.scoring.calibrate import calibrate_run
 
 N = 60

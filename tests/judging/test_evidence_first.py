@@ -5,7 +5,6 @@ import json
 import pytest
 from scripted_engine import completion
 
-from monitorbench.config.base import ConfigError
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import UnscoredReason
@@ -93,19 +92,6 @@ def test_judged_text_can_not_answer_in_a_quote(study, use_engine, tokenizer, say
     end, behind = tokenizer.convert_tokens_to_ids(END), engine.asked[-1]
     asked = next(ids for ids in engine.asked if len(ids) < len(behind) and behind[:50] == ids[:50])
     assert behind.count(end) == asked.count(end), "no control token arises of what was written"
-
-
-def test_a_reasoning_monitor_is_refused_in_one_line(study, use_engine):
-    """Else its thoughts would be parsed as JSON, and every sample be unscored."""
-    use_engine(lambda *_: None)
-    with pytest.raises(ConfigError, match=r"evidence_first.*it writes its evidence first; expected .*null"):
-        evaluate(study(FIRST, 'monitor.reasoning={end:".",then:"",max_tokens:24}'))
-
-
-def test_a_prefill_that_is_no_object_is_refused(study):
-    """Else what the monitor writes could never be read."""
-    with pytest.raises(ConfigError, match=r"prefill.*kind=evidence_first begins the JSON object"):
-        study(FIRST, "prompt.prefill=''")
 
 
 def test_both_passes_fit_the_context(study, use_engine, tokenizer, says):

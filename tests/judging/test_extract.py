@@ -6,7 +6,6 @@ import pytest
 from endpoint_server import Answer, chat, serving
 from scripted_engine import completion
 
-from monitorbench.config.base import ConfigError, UserError
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.render import Renderer
@@ -96,33 +95,6 @@ def test_another_bound_or_second_prompt_is_another_verdict(study, use_engine, to
     others = ["prompt.max_new_tokens=80", "prompt.judge_user='{{ acts }} Misbehavior? {{ misbehavior }}'"]
     keys = [{verdict.key for verdict in judged(study, *more)} for more in ([], others[:1], others[1:])]
     assert len(set.union(*keys)) == sum(map(len, keys))
-
-
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ("prompt.shots=1", "shots"),
-        ("prompt.judge_user=null", "judge_user"),
-        ("prompt.judge_user='{{ acts }} {{ response }}'", "without the response"),
-    ],
-)
-def test_settings_that_fit_no_list_are_refused(study, override, said):
-    """Else the second prompt would show what it is not to see, or nothing."""
-    with pytest.raises(ConfigError, match=said):
-        study(EXTRACT, override)
-
-
-def test_where_it_can_not_be_used_is_one_line(study, use_engine, tmp_path):
-    """Else thoughts would be listed, an adapter be trained on a list's first word, or a batch be in vain."""
-    from monitorbench.training.sft import train
-
-    use_engine(lambda *_: None)
-    with pytest.raises(ConfigError, match=r"lists what was done first; expected .*null"):
-        evaluate(study(EXTRACT, 'monitor.reasoning={end:".",then:"",max_tokens:24}'))
-    with pytest.raises(UserError, match="training supervises the label alone"):
-        train(study(EXTRACT))
-    with pytest.raises(ConfigError, match="asks twice"):
-        evaluate(study(EXTRACT, "engine=openai_batch", "engine.api_key_env=null"))
 
 
 def test_an_endpoint_is_asked_twice(study, monkeypatch):

@@ -8,7 +8,6 @@ import pytest
 from endpoint_server import Answer, chat, serving
 from scripted_engine import completion
 
-from monitorbench.config.base import ConfigError, UserError
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, UnscoredReason
@@ -76,22 +75,6 @@ def test_the_midpoint_is_a_setting_and_part_of_the_verdicts_name(study, use_engi
     assert not {v.key for v in one} & {v.key for v in other}
 
 
-@pytest.mark.parametrize(
-    ("override", "said"),
-    [
-        ("prompt.shots=1", "shots=0"),
-        ("prompt.flag_from=11", "flag_from"),
-        ("prompt.flag_from=null", "flag_from"),
-        ("prompt.max_new_tokens=1", "max_new_tokens"),
-        ('prompt.label_words={misbehavior:"yes",benign:"no"}', "ends of its scale"),
-    ],
-)
-def test_settings_that_fit_no_number_are_refused(study, override, said):
-    """Else a prompt would ask for what nobody can read."""
-    with pytest.raises(ConfigError, match=said):
-        study(GRADED, override)
-
-
 def test_a_monitor_that_thinks_first_is_graded_behind_its_thoughts(study, use_engine, tokenizer):
     """Else such a monitor could not be graded at all."""
     graded = grades(tokenizer, "8", {8: 0.6, 2: 0.2})
@@ -121,14 +104,6 @@ def test_ties_are_counted(study, use_engine, tokenizer):
     facts = json.loads((run / "metrics.json").read_text())["scores"]["smollm2_135m"]["graded"]
     most = max(sum(v.score == one for v in read_verdicts(run / "verdicts.jsonl")) for one in (3 / 9, 8 / 9))
     assert (facts["n_distinct"], facts["n_most_frequent"]) == (2, most)
-
-
-def test_training_on_it_is_refused_in_one_line(study):
-    """Else an adapter would be trained on a word that the prompt doesn't ask for."""
-    from monitorbench.training.sft import train
-
-    with pytest.raises(UserError, match="training supervises the label alone"):
-        train(study(GRADED))
 
 
 @pytest.mark.slow

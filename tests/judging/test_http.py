@@ -135,14 +135,6 @@ def test_a_head_has_a_limit():
         assert statuses(said(asked.port, HEAD + fits * 3 + b"Content-Length: 2\r\n\r\n{}")) == [431]
 
 
-def test_a_body_that_stalls_is_told_so(in_a_hurry: None):
-    """If it failed: the client would wait for an answer that does not come, and no log say so."""
-    with running() as asked, socket.create_connection(("127.0.0.1", asked.port), timeout=30) as client:
-        client.sendall(POST[:-2])
-        assert statuses(rest(client)) == [408]
-        assert asked.refused == [("/echo", 408)]
-
-
 def test_a_client_that_waits_to_be_asked_for_its_body_is(in_a_hurry: None):
     """If it failed: clients that send `Expect` would wait a second each time, or for ever."""
     expects = HEAD + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n"

@@ -7,7 +7,7 @@ import monitorbench
 
 SOURCE = Path(monitorbench.__file__).parent
 TELLS_APART = re.compile(r"(?:isinstance\([^)]*|case\s+)\b(?:OpenAi|Transformers|Vllm|Local)Engine\b")
-MAY = {"config/engine.py", "engines/open.py", "engines/size.py"}
+MAY = {"config/engine.py", "engines/open.py", "engines/weights.py"}
 
 
 def test_engines_are_told_apart_in_one_place():

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from scripted_engine import completion
 
+from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
@@ -208,3 +210,71 @@ def test_the_real_model_scores_a_step_as_it_scores_that_step_alone(
     assert [step.score for step in verdict.steps] == pytest.approx([one.score for one in alone], abs=1e-5)
     assert verdict.score == max(step.score for step in verdict.steps)
     assert verdict.prompt_tokens == sum(one.prompt_tokens for one in alone)
+
+
+LEDGER = ("unit=ledger", "prompt=ledger", *CHUNKS[1:])
+
+
+@pytest.fixture
+def listing(study: Any, use_engine: Any, says: Any, tokenizer: Any) -> Callable[..., tuple[Judge, list[str]]]:
+    """Open a ledger's judge whose model lists each `STEP` of a chunk, and is suspicious of `.9` in a list."""
+
+    def open_it(*overrides: str, silent_at: str = "") -> tuple[Judge, list[str]]:
+        ledgers: list[str] = []
+
+        def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
+            text = tokenizer.decode(ids)
+            if decoding.scored_token_ids:
+                ledgers.append(text.partition("<acts>\n")[2].partition("\n</acts>")[0])
+                return says("yes" if ".9" in ledgers[-1] else "no", 0.8 if ".9" in ledgers[-1] else 0.1)
+            shown = text.partition("<response>")[2].partition("</response>")[0]
+            found = re.findall(r"STEP \.\d", shown)
+            acts = "\n".join(f'- does "{step}"' for step in found) or "none"
+            acts = "" if silent_at and silent_at in shown else acts
+            return completion(tuple(tokenizer(acts).input_ids), acts, "stop", {}, 0.5)
+
+        given = study(*LEDGER, *overrides)
+        use_engine(script)
+        return open_judge(judge_spec(given.monitor, given.engine, given.prompt), given.paths.models), ledgers
+
+    return open_it
+
+
+def long(*marks: str) -> list[Message]:
+    """A response of a chunk's length for each mark."""
+    return [Message(role=Role.ASSISTANT, content=f"{mark} {'word ' * 180}") for mark in marks]
+
+
+def test_a_ledger_holds_the_acts_of_all_chunks_and_is_judged_once(listing: Any, make_sample: Any):
+    """What only the middle of a long response shows would be forgotten, or judged chunk by chunk."""
+    judge, ledgers = listing()
+    sample = make_sample("TASK", long("STEP .2", "quiet", "STEP .9", "quiet", "STEP .4"))
+    (verdict,) = judge.verdicts([sample])
+    assert ledgers == ['- does "STEP .2"\n- does "STEP .9"\n- does "STEP .4"']
+    assert (verdict.label, verdict.score) == (Label.MISBEHAVIOR, pytest.approx(0.8))
+    assert verdict.answer == f"{ledgers[0]}\nyes"
+    assert [quote.place and quote.place.message for quote in verdict.evidence] == [0, 2, 4]
+    assert verdict.prompt_tokens > 900, "all chunks and the list are counted"
+    (quiet,) = judge.verdicts([make_sample("TASK", long("quiet", "quiet"))])
+    assert (ledgers[1], quiet.label) == ("none", Label.BENIGN)
+
+
+def test_a_full_ledger_keeps_some_of_every_chunk(listing: Any, make_sample: Any):
+    """A talkative beginning would push out the one act that matters."""
+    judge, ledgers = listing("prompt.unit.most_acts=4")
+    judge.verdicts([make_sample("TASK", long("STEP .1 STEP .2 STEP .3 STEP .5", "STEP .4", "STEP .9"))])
+    assert re.findall(r"\.\d", ledgers[0]) == [".1", ".2", ".4", ".9"]
+
+
+def test_a_chunk_without_a_list_leaves_the_response_unscored(listing: Any, make_sample: Any):
+    """Half a response would be judged as if it were the whole."""
+    judge, ledgers = listing(silent_at="STEP .7")
+    (verdict,) = judge.verdicts([make_sample("TASK", long("STEP .2", "STEP .7"))])
+    assert (verdict.label, verdict.score, verdict.unscored) == (None, None, UnscoredReason.NO_LABEL)
+    assert not ledgers
+
+
+def test_a_ledger_needs_a_prompt_that_lists(study: Any):
+    """Else chunks would be asked for a label, and nobody for a list."""
+    with pytest.raises(ConfigError, match="prompt=ledger"):
+        study("unit=ledger")

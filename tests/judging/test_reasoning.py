@@ -5,7 +5,6 @@ import json
 import pytest
 from scripted_engine import ScriptedEngine, completion
 
-from monitorbench.config.base import ConfigError
 from monitorbench.engines.open import LocalModel
 from monitorbench.engines.protocol import Decoding, Reply, Request
 from monitorbench.engines.two_passes import ReasoningTokens, think_first
@@ -77,14 +76,6 @@ def test_an_interrupted_evaluation_thinks_on(study, use_engine, tokenizer, says)
     assert len({v.sample_id for v in verdicts}) == len(verdicts)
 
 
-def test_an_end_that_is_no_token_is_refused(study, use_engine, says):
-    """Else the monitor would think to its limit each time."""
-    use_engine(lambda *_: says("yes"))
-    setting = 'monitor.reasoning={end:"</think>",then:"",max_tokens:24}'
-    with pytest.raises(ConfigError, match=r"monitor.reasoning.end='</think>' is \d tokens, expected one"):
-        evaluate(study(setting))
-
-
 def test_thoughts_leave_room_in_the_context(study, use_engine, tokenizer, says):
     """Else prompt, thoughts and answer would not fit together, and the engine would fail."""
     engine = use_engine(thinking(tokenizer, says))
@@ -130,11 +121,3 @@ def test_indices_are_those_of_the_caller(tokenizer, says):
         assert reply.reasoning == str(index + 1)
         assert (reply.failure == "truncated") == ((index + 1) % 3 == 0)
         assert reply.text == ("" if reply.failure else reply.reasoning)
-
-
-def test_training_refuses_it(compose_study):
-    """Else a reasoning monitor would be trained to answer where it is evaluated thinking."""
-    from monitorbench.training.sft import train
-
-    with pytest.raises(ConfigError, match=r"monitor\.reasoning=null"):
-        train(compose_study("train", REASONING))

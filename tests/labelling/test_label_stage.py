@@ -1,14 +1,13 @@
 """From a log without labels and a few labels by people to a recommendation, a threshold and a page."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from traffic import N, Traffic, asked
 
 from monitorbench.annotation.files import read_returned
 from monitorbench.cli.stage import imported
@@ -19,72 +18,10 @@ from monitorbench.labelling.stage import label, labelled_pool, print_plan, queue
 from monitorbench.runs.selectors import resolved
 from monitorbench.scoring.labelled import recommend_round
 
-N = 1_500
-Compose = Callable[..., Study]
-
-
-class Traffic:
-    """Logs of two monitors over the same traffic, and people who know the answers."""
-
-    def __init__(self, folder: Path, compose: Compose) -> None:
-        self.folder, self.compose = folder, compose
-        rng = np.random.default_rng(7)
-        self.is_bad = rng.random(N) < 0.06
-        self.scores = {}
-        for name, shift in (("strong", 4.0), ("weak", 1.0)):
-            score = 1 / (1 + np.exp(-(rng.normal(size=N) + shift * self.is_bad - 2)))
-            self.scores[name] = score
-            lines = [
-                {"sample_id": f"s{i}", "score": value, "threshold": 0.5, "request": "q", "response": f"r{i}"}
-                for i, value in enumerate(score.tolist())
-            ]
-            (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-    def study(self, *settings: str, stage: str = "label") -> Study:
-        study = self.compose(stage, *settings)
-        return study.model_copy(
-            update={"paths": study.paths.model_copy(update={"runs": self.folder / "runs"})}
-        )
-
-    def begin(self, *names: str, budget: int = 150, **more: str) -> Path:
-        files = ",".join(str(self.folder / f"{name}.jsonl") for name in names)
-        given = [f"label.{key}={value}" for key, value in more.items()]
-        return label(self.study(f"label.scores=[{files}]", f"label.budget={budget}", *given))
-
-    def answers(self, run: Path, *, doubted: int = 0, wrong: frozenset[int] = frozenset()) -> str:
-        """Both readers answer; the second is unsure about the first so many items, the first errs in some."""
-        files = []
-        for reader in ("first", "second"):
-            rows = read_returned(run / "batches" / reader / "batch.csv")
-            out = self.folder / f"{run.name}-{reader}.csv"
-            with out.open("w", newline="") as stream:
-                writer = csv.writer(stream)
-                writer.writerow(("item", "batch", "label", "note", "request", "response"))
-                for row in sorted(rows, key=lambda row: row.item):
-                    sample = int((row.response or "")[1:])
-                    is_bad = self.is_bad[sample] != (sample in wrong)
-                    told = "misbehavior" if is_bad else "benign"
-                    told = "unsure" if reader == "second" and doubted > 0 else told
-                    doubted -= reader == "second"
-                    writer.writerow((row.item, f"batch-{row.reader}", told, "", row.request, row.response))
-            files.append(str(out))
-        return f"annotation.returned=[{','.join(files)}]"
-
-    def read(self, run: Path, *more: str, **how: Any) -> Path:
-        return label(self.study(f"run={run}", self.answers(run, **how), *more))
-
-    def estimates(self, run: Path) -> dict[tuple[str, str], dict[str, str]]:
-        with (run / "table.csv").open(newline="") as stream:
-            return {(row["monitor"], row["metric"]): row for row in csv.DictReader(stream)}
-
 
 @pytest.fixture
-def traffic(tmp_path: Path, compose_study: Compose) -> Traffic:
+def traffic(tmp_path: Path, compose_study: Callable[..., Study]) -> Traffic:
     return Traffic(tmp_path, compose_study)
-
-
-def asked(run: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (run / "asked.jsonl").read_text().splitlines()]
 
 
 def test_a_log_and_a_few_labels_come_to_a_recommendation(

@@ -6,6 +6,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.points_in_words import notes
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.registry import as_json
 from monitorbench.metrics.summary import rates_at
@@ -62,3 +63,17 @@ def test_the_promise_counts_questions() -> None:
         list(proportion_confint(5, 10, 0.05, "wilson"))
     )
     assert not found["is_sample_a_question"]
+
+
+@pytest.mark.parametrize(
+    ("calibrated", "here", "is_said"),
+    [(1000, 40_000, True), (1000, 2001, True), (1000, 2000, False), (None, 9, False), (9, None, False)],
+)
+def test_a_threshold_of_short_texts_is_not_used_on_long_ones_without_a_word(
+    calibrated, here, is_said
+) -> None:
+    """A promise of short texts would be read as one for sessions of half a million tokens."""
+    point = {"calibrated_on": "data", "longest_prompts": [calibrated, here]}
+    lines = notes("data", point)
+    assert len(lines) == is_said
+    assert all(f"{here:,}" in line and f"{calibrated:,}" in line for line in lines)

@@ -6,7 +6,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from monitorbench.metrics.low_far import enough_for, partial_auroc, partial_auroc_interval, questions_needed
+from monitorbench.metrics.low_far import (
+    enough_for,
+    partial_auroc,
+    partial_auroc_with_interval,
+    questions_needed,
+)
 
 ROWS = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]), st.booleans(), st.integers(0, 9)),
@@ -23,7 +28,7 @@ def test_it_is_scikit_learns(rows: list[tuple[float, bool, int]], alpha: float):
     assume(flags.any() and not flags.all())
     found = partial_auroc(scores, flags, alpha)
     assert found == pytest.approx(roc_auc_score(flags, scores, max_fpr=alpha), abs=1e-9)
-    bounds = partial_auroc_interval(scores, flags, groups, alpha)
+    _, bounds = partial_auroc_with_interval(scores, flags, groups, alpha)
     if len(set(groups.tolist())) > 1:
         assert bounds is not None
         assert bounds.low <= found + 1e-9
@@ -38,7 +43,7 @@ def test_its_spread_is_that_of_many_samples():
     for _ in range(150):
         scores = draw.normal(flags * 2.0) + draw.normal(0, 0.5, 400)[groups]
         values.append(partial_auroc(scores, flags, 0.05))
-        bounds = partial_auroc_interval(scores, flags, groups, 0.05)
+        _, bounds = partial_auroc_with_interval(scores, flags, groups, 0.05)
         assert bounds is not None
         widths.append(bounds.high - bounds.low)
     assert np.mean(widths) / 2 == pytest.approx(2.09 * np.std(values), rel=0.12)
@@ -47,7 +52,7 @@ def test_its_spread_is_that_of_many_samples():
 def test_perfect_separation_is_not_certain():
     """Sixty perfect pairs leave room for one that is not."""
     flags, groups = np.tile([True, False], 60), np.repeat(np.arange(60), 2)
-    bounds = partial_auroc_interval(flags * 1.0, flags, groups, 0.05)
+    _, bounds = partial_auroc_with_interval(flags * 1.0, flags, groups, 0.05)
     assert bounds is not None
     assert bounds.high == 1
     assert bounds.low < 0.97

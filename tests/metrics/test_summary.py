@@ -177,9 +177,7 @@ def test_numbers_beyond_the_rates_are_those_of_their_modules() -> None:
     scores, flags = [one.score for one in found], [one.label is Label.MISBEHAVIOR for one in found]
     assert numbers["n_benign_questions"] == len({one.group_id for one in found if one.score is not None})
     assert 59 <= numbers["n_benign_questions"] < 299
-    expected = miss_rate_at_far(scores, flags, 0.05)
-    assert expected is not None
-    assert numbers["miss_rate_at_far_5"] == expected.miss_rate
+    assert numbers["miss_rate_at_far_5"] == miss_rate_at_far(scores, flags, 0.05)
     assert numbers["partial_auroc_5"] == pytest.approx(roc_auc_score(flags, scores, max_fpr=0.05))
     for key in ("miss_rate_at_far_5", "partial_auroc_5"):
         low, high = numbers[f"{key}_ci"]

@@ -1,5 +1,7 @@
 """What a monitor sees, compared: planted blindness is found, and no monitor is accused without any."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -7,6 +9,8 @@ from sklearn.metrics import roc_auc_score
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.cost_fronts import usage
 from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.robustness.compare import compare_change
+from monitorbench.metrics.robustness.worst import ComparedChange, robustness
 from monitorbench.metrics.views import Asked, ViewsFacts, compare_views, in_words
 from monitorbench.records import Category, Label, Task
 
@@ -87,6 +91,62 @@ def test_a_planted_blindness_is_told_apart():
     )
 
 
+CATEGORIES = (Category.SAFETY_PERMISSION, Category.SYCOPHANCY_BIAS)
+
+
+def in_two_categories(scores: Scores) -> Asked:
+    """The first half of the pairs is of one category, the second of the other."""
+    whole = asked(scores)
+    second = np.tile(np.arange(PAIRS) >= PAIRS // 2, 2)
+    index = whole.judged.category_names.index(CATEGORIES[1])
+    return whole._replace(judged=replace(whole.judged, categories=np.where(second, index, 0)))
+
+
+def by_policy(rng: np.random.Generator, obeys: bool) -> dict[str, Asked]:
+    """A monitor judging by all categories, and by the first alone, a policy that it obeys or not."""
+    question, own = np.tile(np.repeat(rng.normal(size=PAIRS // 2), 2), 2), rng.normal(size=2 * PAIRS)
+    is_bad = np.repeat([1.0, 0.0], PAIRS)
+    named = np.tile(np.arange(PAIRS) < PAIRS // 2, 2)
+    ways = {}
+    for policy, names_all in (("built_in", True), ("safety_permission", not obeys)):
+        shift = 1.8 * is_bad * (named | names_all)
+        noise = 0.5 * question + own + 0.5 * rng.normal(size=len(own))
+        ways[policy] = in_two_categories(1 / (1 + np.exp(-(shift + noise))))
+    return ways
+
+
+def by_length(rng: np.random.Generator, forgets: set[str]) -> dict[str, ComparedChange]:
+    """A monitor at lengths and positions, blind to what stands where it forgets."""
+    ways = scripted(rng, {"short": 1.8} | {at: 0.0 if at in forgets else 1.8 for at in LENGTHS})
+    short = ways.pop("short").judged
+    compared = {
+        at: ComparedChange(
+            short, way.judged, compare_change(short, way.judged, version=1, n_not_applicable=0, unscored={})
+        )
+        for at, way in ways.items()
+    }
+    robustness(compared)
+    return compared
+
+
+LENGTHS = tuple(f"turns.{size}.{place}" for size in ("8k", "128k") for place in ("first", "middle", "last"))
+
+
+def test_rates_at_calibrated_thresholds_and_categories_are_families_of_their_own():
+    """Rates would be compared at another way's threshold, or a loss in one category be averaged out."""
+    ways = by_policy(np.random.default_rng(4), obeys=True)
+    at = {name: way._replace(at_threshold=way.judged) for name, way in ways.items()}
+    of = compared(at)["asked"]["safety_permission"]
+    assert of["by_category"][CATEGORIES[1]]["shown"]
+    assert not of["by_category"][CATEGORIES[0]]["shown"]
+    flagged = {name: way.judged.flagged[:PAIRS] for name, way in at.items()}
+    missed = {name: 1 - answers.mean() for name, answers in flagged.items()}
+    assert of["rates_at_threshold"]["miss_rate"] == pytest.approx(missed["safety_permission"])
+    change = missed["safety_permission"] - missed["built_in"]
+    assert of["at_threshold"]["miss_rate"]["difference"] == pytest.approx(change)
+    assert compared(ways)["asked"]["safety_permission"]["at_threshold"] == {}
+
+
 @pytest.mark.slow
 def test_hardly_any_monitor_is_accused_without_blindness():
     """One of twenty teams would drop the reasoning, or pay for it, by chance alone, and rather more often."""
@@ -101,3 +161,30 @@ def test_hardly_any_monitor_is_accused_without_blindness():
         found += blind["asked"]["actions_only"]["changes"]["auroc"]["shown"]
     assert accused <= 5, f"{accused} of 100 monitors that see alike were accused"
     assert found >= 95, f"only {found} of 100 planted blindnesses were found"
+
+
+@pytest.mark.slow
+def test_a_monitor_that_obeys_the_policy_is_told_from_one_that_does_not():
+    """A team would believe that its policy's text decides, or that a category it leaves out is covered."""
+    accused, found = 0, 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        deaf = compared(by_policy(rng, obeys=False))["asked"]["safety_permission"]
+        accused += any(change["shown"] for change in deaf["by_category"].values())
+        obeys = compared(by_policy(rng, obeys=True))["asked"]["safety_permission"]
+        found += obeys["by_category"][CATEGORIES[1]]["shown"]
+    assert accused <= 5, f"{accused} of 100 monitors that ignore the policy were accused"
+    assert found >= 95, f"only {found} of 100 were found to obey it"
+
+
+@pytest.mark.slow
+def test_a_monitor_that_forgets_the_middle_is_told_from_one_that_reads_all():
+    """A monitor would be deployed on sessions of a length at which it misses what stands in the middle."""
+    accused, found = 0, 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        accused += any(one.facts["worse"] for one in by_length(rng, set()).values())
+        forgetful = by_length(rng, {"turns.128k.middle"})
+        found += "auroc" in forgetful["turns.128k.middle"].facts["worse"]
+    assert accused <= 5, f"{accused} of 100 monitors that read all were accused"
+    assert found >= 95, f"only {found} of 100 that forget the middle were found"

@@ -10,7 +10,8 @@ from small_models import sample, smollm2_folder
 from studies import study
 from transformers import AutoTokenizer
 
-from monitorbench.prompts.render import Renderer, response_span
+from monitorbench.judging.states import response_span
+from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label
 
 

@@ -135,7 +135,7 @@ def test_a_teams_own_policy(
         ("prompt.policy={name: own, text: ' '}", "no word in it"),
         ("prompt.policy={name: own, definitions: []}", "definitions: none"),
         ("prompt.view={reasoning: false, text: false, actions: false, tool_output: false}", "nothing of a"),
-        ("prompt.unit.rule=last", "by=trajectory is one piece"),
+        ("prompt.unit.rule=last", "by=trajectory is judged once"),
         ("prompt.unit.by=step", "unit.by"),
         ("prompt.unit={by: chunk, rule: last}", "by=chunk reads all"),
         ("prompt.unit={by: chunk, overlap_characters: 15000}", "at most half of"),

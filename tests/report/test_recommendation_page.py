@@ -79,6 +79,19 @@ def test_each_row_says_what_is_missed_of_how_much_and_what_is_promised_of_what()
     assert "the rates count samples" in render_recommendation(found, MANIFEST)
 
 
+def test_a_monitor_without_a_threshold_still_tells_how_well_it_separates():
+    """Otherwise: a page of insufficient data has no number at all, and a cut list says nothing of the cut."""
+    found = fake_recommendation("insufficient")
+    found["rivals"] = []
+    for one in found["options"]:
+        one |= {"at_test": None, "threshold": None, "reason": "100 needed"}
+    found["options"] *= 4
+    page = render_recommendation(found, MANIFEST)
+    assert page.count("100 needed <small>AUROC .93 [.91–.95]</small>") == 6
+    assert "2 more monitors, dearer or without a threshold" in page
+    assert "Measured on" not in page
+
+
 def test_no_marker_lies_hidden_under_another():
     """Otherwise: of two monitors at one place the figure shows one."""
     dots = Dots(0.1)

@@ -25,7 +25,7 @@ from monitorbench.report.samples.browsable import link
 from monitorbench.report.samples.judged import Scores
 from monitorbench.report.sections import rates as figures_heat
 from monitorbench.report.sections import thresholds as figures_scatter
-from monitorbench.report.sections.answer import details, statement
+from monitorbench.report.sections.answer import details, training_changed
 from monitorbench.report.write import render_report
 
 pytestmark = pytest.mark.figures
@@ -205,10 +205,11 @@ def test_a_worse_adapter_is_said_to_be_worse() -> None:
     found = copy.deepcopy(RESULTS)
     for by_cell in found["transfer"][f"{BASE}+safety_permission"].values():
         by_cell["held_out"] |= {"auroc_difference": -0.2, "auroc_difference_ci": [-0.3, -0.1]}
-    assert "0 of 2 comparisons of an adapter with its base came out better, 2 worse" in " ".join(
-        statement(found)
+    assert "0 of 2 comparisons of an adapter with its base came out better, 2 worse" in training_changed(
+        found
     )
-    assert any("worse than its base: AUROC −.20" in sentence for sentence in details(found))
+    section = render_report(found, MANIFEST).partition("<h2>What training changed</h2>")[2]
+    assert re.search("−.20 <small>.*?<strong>worse</strong>", section, re.DOTALL)
 
 
 def test_a_monitor_that_says_one_thing_is_named() -> None:

@@ -48,9 +48,8 @@ def test_unscored_answers_are_counted_by_reason():
     results["unscored"] = {monitor: {"evidence": {"no_label": 9, "http_error": 3}, "direct": {}}}
     page = write.render_report(results, MANIFEST)
     section = page.partition("<h2>Answers that are no label</h2>")[2].partition("<h2>")[0]
-    assert section.count("<tr>") == 2, "a head, and who has any"
-    assert "12 of 140" in section
-    assert "9 no_label, 3 http_error" in section
+    assert section.count("<li>") == 1, "who has any"
+    assert "evidence prompt: 12 of 140 (8.6\N{NO-BREAK SPACE}%): 9 no_label, 3 http_error" in section
 
 
 def test_scores_to_doubt_are_counted_where_there_are_any():
@@ -65,9 +64,9 @@ def test_scores_to_doubt_are_counted_where_there_are_any():
     page = write.render_report(results, MANIFEST)
     page = page.replace("\N{NO-BREAK SPACE}", " ")
     section = page.partition("<h2>Scores to doubt</h2>")[2].partition("<h2>")[0]
-    assert section.count("<tr>") == 2, "a head, and who has any"
-    assert "35 of 140 (25.0 %)" in section
-    assert "7 of 140 (5.0 %)" in section
+    assert section.count("<li>") == 2, "each doubt, of who has any"
+    assert "35 of 140 (25.0 %) scores are censored" in section
+    assert "7 of 140 (5.0 %) labels contradict" in section
 
 
 def with_prompts(

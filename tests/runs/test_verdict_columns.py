@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from made_verdicts import made_verdict
 from sealed import sealed
 
 from monitorbench.config.base import UserError
@@ -25,25 +27,17 @@ FOUND = GroundedQuote(quote="a", how=Grounding.EXACT, ratio=1, place=PLACE)
 LOST = GroundedQuote(quote="b", how=Grounding.NONE, ratio=0, place=None)
 
 
-def verdict(i: int, **changes: object) -> Verdict:
+def verdict(i: int, **changes: Any) -> Verdict:
     label = (Label.MISBEHAVIOR, Label.BENIGN, None)[i % 3]
     values = {
         "key": f"k{i}",
         "sample_id": f"s{i}",
-        "prompt": "direct",
         "answer": 'yes "\n\u2028 ' + "x" * i,
-        "label": label,
         "unscored": None if label else UnscoredReason.TRUNCATED,
-        "score": None if i % 5 == 0 else i / 100,
-        "label_mass": None,
         "score_censored": i % 7 == 0,
-        "finish_reason": "stop",
         "evidence": ((), (FOUND,), (LOST, FOUND, FOUND), (LOST,))[i % 4],
-        "prompt_tokens": 1,
-        "completion_tokens": 1,
-        "seconds": 0.0,
     }
-    return Verdict.model_validate(values | changes)
+    return made_verdict(label, None if i % 5 == 0 else i / 100, **values | changes)
 
 
 def lines(n: int) -> list[bytes]:

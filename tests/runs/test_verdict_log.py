@@ -8,41 +8,25 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_verdicts import made_verdict
 
-from monitorbench.records import Label, UnscoredReason, Verdict
+from monitorbench.records import Label, Verdict
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
 
-def verdict(key: str = "k", **fields: Any) -> Verdict:
-    """A verdict with defaults for everything."""
-    given = {
-        "key": key,
-        "sample_id": f"sample of {key}",
-        "prompt": "direct",
-        "answer": "yes",
-        "label": Label.MISBEHAVIOR,
-        "unscored": None,
-        "score": 0.75,
-        "label_mass": 0.5,
-        "finish_reason": "stop",
-        "prompt_tokens": 10,
-        "completion_tokens": 1,
-        "seconds": 0.25,
-    }
-    return Verdict.model_validate({**given, **fields})
+def verdict(key: str = "k", label: Label | None = Label.MISBEHAVIOR, **fields: Any) -> Verdict:
+    """A verdict with a score; without a label it has none."""
+    given = {"score": 0.75 if label else None, "label_mass": 0.5 if label else None}
+    return made_verdict(label, key=key, sample_id=f"sample of {key}", **given | fields)
 
 
-UNSCORED = {"label": None, "unscored": UnscoredReason.NO_LABEL, "score": None, "label_mass": None}
 texts = st.text(max_size=12) | st.sampled_from(["\n", "\r\n", "\u2028", "\x85", '"}\n{"', "漢字😀"])
 verdicts = st.lists(
     st.builds(
-        lambda answer, quotes, score, rest: verdict(
-            answer=answer, quotes=quotes, **({"score": score} | rest)
-        ),
+        lambda answer, quotes, rest: verdict(answer=answer, quotes=quotes, **rest),
         texts,
         st.lists(texts, max_size=2).map(tuple),
-        st.floats(0, 1),
-        st.sampled_from([{}, UNSCORED]),
+        st.just({"label": None}) | st.builds(lambda score: {"score": score}, st.floats(0, 1)),
     ),
     min_size=1,
     max_size=4,
@@ -82,7 +66,7 @@ def test_a_torn_last_line_is_owed_and_nothing_else(
 
 def test_a_log_may_be_torn_at_any_byte(tmp_path: Path):
     """The same at every single offset, the middle of a character and the line's end included."""
-    given = [verdict("a", answer="no é😀"), verdict("b", **UNSCORED), verdict("c", quotes=("漢",))]
+    given = [verdict("a", answer="no é😀"), verdict("b", None), verdict("c", quotes=("漢",))]
     path = tmp_path / "verdicts.jsonl"
     write(path, given)
     whole = path.read_bytes()

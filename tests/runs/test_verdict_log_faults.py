@@ -15,7 +15,7 @@ from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 
 FILL = """
 import pathlib, sys
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(":")
 from test_verdict_log import verdict
 from monitorbench.config.base import UserError
 from monitorbench.runs.files import sealed_line
@@ -67,8 +67,9 @@ def run(*command: str) -> list[str]:
 
 
 def python(script: str, *arguments: object) -> list[str]:
-    """A script in a process of its own, with this folder to import from."""
-    return [sys.executable, "-c", script, str(Path(__file__).parent), *map(str, arguments)]
+    """A script in a process of its own, with the tests to import from."""
+    here = Path(__file__).parent
+    return [sys.executable, "-c", script, f"{here}:{here.parent}", *map(str, arguments)]
 
 
 def test_a_line_that_does_not_fit_is_taken_back(tmp_path: Path):

@@ -202,10 +202,10 @@ def test_what_decides_no_verdict_is_the_commands(endpoint: Callable[..., Study])
     """If it failed: a run that lacks too many answers could not be finished, whatever is typed."""
     run = evaluate(endpoint("evaluate", "engine.max_failed=0.02"))
     typed = endpoint("stress", f"run={run}", "engine.max_failed=1.0", "engine.concurrency=3")
-    found = as_judged(typed, run).engine
+    found = as_judged(typed.engine, typed.paths, run).engine
     assert (found.max_failed, found.concurrency) == (1.0, 3)
     elsewhere = endpoint("stress", f"run={run}", "engine.max_failed=1.0", "engine.model=another")
-    assert as_judged(elsewhere, run).engine.max_failed == 0.02
+    assert as_judged(elsewhere.engine, elsewhere.paths, run).engine.max_failed == 0.02
 
 
 def test_the_script_reads_what_it_is_asked():

@@ -163,7 +163,8 @@ def test_so_many_of_each_label_are_drawn_with_and_without_pairs(
     use_engine(says_by_prompt)
     run = evaluate(local("evaluate"))
     study = local("stress", f"run={run}", "stress.pairs_per_cell=3")
-    samples = drawn(study.stress.pairs_per_cell, read_covered(study.paths.data, run, 0.0))
+    judged = read_covered(study.paths.data, run, 0.0)
+    samples = drawn(study.stress.pairs_per_cell, read_split(judged.data, judged.split, judged.view))
     assert [one.label for one in samples if one.task == "code"] == ["misbehavior"]
     samples = [one for one in samples if one.task == "qa"]
     assert sorted(one.label for one in samples) == ["benign"] * 3 + ["misbehavior"] * 3

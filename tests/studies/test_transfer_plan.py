@@ -26,20 +26,16 @@ from monitorbench.studies.transfer import (
 
 @pytest.fixture
 def asked(
-    compose_study: Callable[..., Study], starter: Path, tmp_path: Path, tokenizer: Any
+    compose_study: Callable[..., Study], starter: Path, tmp_path: Path, model_folder: Path
 ) -> Callable[..., Study]:
     """A study over the starter; its model is a folder of the tokenizer."""
-    folder = tmp_path / "model"
-    tokenizer.save_pretrained(folder)
-    (folder / "config.json").write_text('{"model_type": "llama"}')
-    (folder / "model.safetensors").write_bytes(b"weights")
 
     def made(*overrides: str) -> Study:
         return compose_study(
             "transfer",
             f"paths.data={starter.parent}",
             f"paths.runs={tmp_path / 'runs'}",
-            f"monitor.path={folder}",
+            f"monitor.path={model_folder}",
             *overrides,
         )
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,9 +30,11 @@ CELLS = {
 
 
 @pytest.fixture
-def asked(compose_study: Callable[..., Study], starter: Path, tmp_path: Path) -> Callable[..., Study]:
+def asked(
+    compose_study: Callable[..., Study], starter: Path, tmp_path: Path, model_folder: Path
+) -> Callable[..., Study]:
     """A study of two subsets over two pairs of each cell; its model is a folder of the tokenizer."""
-    model = tmp_path / "model"
+    model = shutil.copytree(model_folder, tmp_path / "model")
 
     def made(*overrides: str) -> Study:
         return compose_study(
@@ -46,15 +49,6 @@ def asked(compose_study: Callable[..., Study], starter: Path, tmp_path: Path) ->
         )
 
     return made
-
-
-@pytest.fixture(autouse=True)
-def model(tmp_path: Path, tokenizer: Any) -> None:
-    """What `monitor.path` names."""
-    folder = tmp_path / "model"
-    tokenizer.save_pretrained(folder)
-    (folder / "config.json").write_text('{"model_type": "llama"}')
-    (folder / "model.safetensors").write_bytes(b"weights")
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from monitorbench.annotation.labels import (
 )
 from monitorbench.annotation.reading import AnnotatorAnswer, checked, read_candidates
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import ADJUDICATOR, Annotation
+from monitorbench.config.labelling import ADJUDICATOR, Annotation
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split, write_split

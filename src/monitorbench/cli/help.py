@@ -36,7 +36,10 @@ def help_text(stage: Stage) -> str:
     experiments = options("experiment", trees)
     return "\n".join(
         [
-            *(_paragraph(text) for text in stage.text.strip().split("\n\n")),
+            *(
+                (text if text.startswith("    ") else textwrap.fill(" ".join(text.split()), _WIDTH)) + "\n"
+                for text in stage.text.strip().split("\n\n")
+            ),
             f"Settings that {stage.name} reads, with their defaults:",
             *(line for key in stage.reads.split() for line in _setting(key, trees)),
             *([_line("plan=false", field_texts(Study)["plan"])] if stage.plan or stage.runs else []),
@@ -84,11 +87,6 @@ def _default(field: FieldInfo) -> str:
             return typed if len(typed) <= _LONG else "="
         case _:
             return f"={value}"
-
-
-def _paragraph(text: str) -> str:
-    """A paragraph of a stage's text, wrapped unless it holds commands to copy, and an empty line."""
-    return (text if text.startswith("    ") else textwrap.fill(" ".join(text.split()), _WIDTH)) + "\n"
 
 
 def _line(key: str, text: str) -> str:

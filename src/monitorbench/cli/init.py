@@ -12,52 +12,9 @@ from monitorbench.config.base import UserError
 from monitorbench.config.project import PROJECT
 from monitorbench.runs.files import write_atomically
 
-FILES = {
-    PROJECT: """\
-# This folder is a monitorbench project: `monitorbench` reads conf/ before its own settings, wherever
-# a file of one name is in both. Everything else about the project is in there.
-""",
-    "conf/dataset/own.yaml": """\
-# Your own labelled samples, one JSON object a line: request, response, label, category, task.
-defaults:
-  - jsonl
-  - _self_
-
-name: own
-path: samples.jsonl
-shares:
-  train: 0.0
-  validation: 0.0
-  calibration: 0.5
-  test: 0.5
-splits: [calibration, test]
-""",
-    "conf/monitor/own.yaml": """\
-# A model behind an OpenAI-compatible endpoint, or weights: `path` is a local folder, `hub_id` the hub's.
-defaults:
-  - smollm2_135m
-  - _self_
-
-name: own
-""",
-    "conf/experiment/first.yaml": """\
-# @package _global_
-# monitorbench choose experiment=first
-defaults:
-  - override /dataset: own
-
-# A model of this machine needs the extra [cpu]; verdicts that you have already need nothing:
-#   monitors: [verdicts-a.jsonl, verdicts-b.jsonl]
-monitors: [smollm2_135m, own]
-calibrate:
-  alpha: 0.1
-stakes:
-  base_rate: 0.01
-  cost_miss: 100.0
-  cost_alarm: 1.0
-""",
-}
-
+_CONTENT = Path(__file__).parent / "project"
+FILES = (PROJECT, "conf/dataset/own.yaml", "conf/monitor/own.yaml", "conf/experiment/first.yaml")
+"""Files of a project, in the order they are written."""
 IGNORED = ("/runs/", "/data/", "/models/", "/conf/local/", "/outputs/", "/multirun/", ".env", ".venv/")
 """Paths that no repository should track: results, datasets, weights, a machine's settings, keys."""
 
@@ -72,8 +29,8 @@ def main(arguments: Sequence[str]) -> int:
     for name in FILES:
         if (folder / name).exists():
             raise UserError(f"{folder / name}: is there already; expected a folder without a project")
-    for name, text in FILES.items():
-        write_atomically(folder / name, text)
+    for name in FILES:
+        write_atomically(folder / name, (_CONTENT / name).read_bytes())
         print(folder / name)
     _ignore(folder / ".gitignore")
     print(f"put your samples into {folder / 'samples.jsonl'}, then, in {folder}:")

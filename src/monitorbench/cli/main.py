@@ -1,6 +1,5 @@
 """`monitorbench COMMAND …`: which command is meant, and the list of them all."""
 
-import difflib
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from monitorbench.cli.stage import imported
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError
 from monitorbench.config.ending import reporting
+from monitorbench.config.load import did_you_mean
 
 _GROUPS = {
     "to begin": ("choose", "init", "doctor"),
@@ -50,8 +50,7 @@ def main() -> None:
         elif name in _OTHERS:
             raise SystemExit(_OTHERS[name][1](arguments))
         else:
-            near = difflib.get_close_matches(name, commands(), n=1)
-            expected = f"did you mean {near[0]}?" if near else "`monitorbench --help` lists them"
+            expected = did_you_mean(name, commands()) or "`monitorbench --help` lists them"
             raise ConfigError(f"monitorbench {name}: no such command; {expected}")
 
 

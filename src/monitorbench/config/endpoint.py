@@ -53,6 +53,8 @@ class OpenAiEngine(Config):
     """Address of the API, up to what precedes `/chat/completions`."""
     model: Annotated[str, Field(min_length=1)]
     """Name of the model at the endpoint."""
+    api: Literal["chat", "moderations"] = "chat"
+    """Form of its requests: chat completions, or `/moderations`, which rates a text by category."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
     """NAME of the environment variable with the key; null where the endpoint requires none."""
     concurrency: Annotated[int, Field(ge=1, le=1000)] = 64
@@ -172,6 +174,7 @@ class OpenAiEngine(Config):
                 "structured": self.structured,
                 "top_logprobs": self.top_logprobs if self.logprobs else 0,
                 "extra_body": self.extra_body,
+                **({"api": self.api} if self.api != "chat" else {}),
                 **({"api": "messages"} if self.batch and self.batch.format == "anthropic" else {}),
             },
         }
@@ -197,6 +200,8 @@ class OpenAiEngine(Config):
             raise ValueError("serves is not to be set: it is read from engine.server")
         if self.by_token_ids and (self.temperature != 0 or self.extra_body):
             raise ValueError("by_token_ids decodes as in process: expected temperature=0 and extra_body={}")
+        if self.api == "moderations" and (self.by_token_ids or self.batch):
+            raise ValueError("api=moderations takes text: expected by_token_ids=false and batch=null")
         if self.batch is not None and (self.by_token_ids or self.server is not None):
             raise ValueError("batch is a provider's: expected by_token_ids=false and server=null")
         if self.batch is not None and self.batch.format == "anthropic" and self._beyond_messages():

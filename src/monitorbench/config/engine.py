@@ -2,7 +2,7 @@
 type.
 
 A score is a function of the sample (`scores: reproducible`): alone, in any batch and order, and tomorrow it
-is the same within 1e-4 (`metrics.guarantees.threshold.REPRODUCIBLE_WITHIN`). In bfloat16 it is not, since the
+is the same within 1e-4 (`REPRODUCIBLE_WITHIN`). In bfloat16 it is not, since the
 shape of a batch decides how sums are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is
 then float32, and bfloat16 only in vLLM on a GPU, which has kernels that round alike in every batch.
 """
@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from monitorbench.config.answers import PromptKind
 from monitorbench.config.base import Config, ConfigError, FileName, UserError
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.hardware import (
@@ -22,7 +23,10 @@ from monitorbench.config.hardware import (
     runs_on_gpu,
     scoring_precision,
 )
-from monitorbench.config.monitor import Monitor, Prompt, PromptKind
+from monitorbench.config.monitor import Monitor, Prompt
+
+REPRODUCIBLE_WITHIN = 1e-4
+"""Largest difference between two scores of one text that still counts as the same score."""
 
 
 def is_reproducible(precision: str) -> bool | None:
@@ -58,6 +62,7 @@ class _InProcess(Config):
     server: ClassVar[None] = None
     serves: ClassVar[None] = None
     by_token_ids: ClassVar[bool] = True
+    api: ClassVar[str] = "token ids"
     model_may_change: ClassVar[bool] = False
 
     def api_key(self) -> None:

@@ -151,16 +151,11 @@ def unusable(driver: str, torch_cuda: str | None) -> str:
         do = f"CUDA 13 needs driver {MIN_DRIVER} or newer: update it"
     elif torch_cuda is None:
         do = "torch is a CPU build: install requirements/lock-gpu.txt (`make setup-gpu`)"
-    elif not _openable():
+    elif not any(os.access(file, os.R_OK | os.W_OK) for file in (_ROOT / "dev").glob("nvidia[0-9]*")):
         do = "its device files can't be opened: ask Slurm for it (cluster.gpus), or the container's `--gpus`"
     else:
         do = f"torch for CUDA {torch_cuda} finds none: see `nvidia-smi` and `monitorbench doctor`"
     return f"{here}: {do}; {ON_PURPOSE}"
-
-
-def _openable() -> bool:
-    files = list((_ROOT / "dev").glob("nvidia[0-9]*"))
-    return any(os.access(file, os.R_OK | os.W_OK) for file in files)
 
 
 _WITHOUT_BF16 = frozenset(

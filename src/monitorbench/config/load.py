@@ -129,16 +129,11 @@ def unknown_key(key: str, value: str) -> str:
     parent = ".".join(above)
     fields = field_names(above, without=name)
     where = f"{parent!r} has" if parent else "the settings are"
-    nearest = _suggest_group(name, fields) if not parent else ""
+    owners = [] if parent else [group for group in fields if name in field_names([group])]
+    nearest = f"did you mean {owners[0]}.{name}?" if len(owners) == 1 else ""
     nearest = nearest or did_you_mean(name, fields, f"{parent}." if parent else "")
     expected = nearest or f"{where}: {', '.join(sorted(fields))}"
     return f"{key}={value}: unknown key {name!r}; {expected}"
-
-
-def _suggest_group(name: str, groups: Sequence[str]) -> str:
-    """Return `did you mean calibrate.alpha?` where exactly one group of settings has the name."""
-    owners = [group for group in groups if name in field_names([group])]
-    return f"did you mean {owners[0]}.{name}?" if len(owners) == 1 else ""
 
 
 def did_you_mean(word: str, names: Sequence[str], before: str = "") -> str:
@@ -175,9 +170,9 @@ def _below(place: Any, name: str) -> list[Any]:
     """Return the types that a setting below a type may have."""
     if get_origin(place) is dict:
         inner_names = _names(place)
-        return _members(get_args(place)[1]) if name in inner_names or not inner_names else []
+        return members(get_args(place)[1]) if name in inner_names or not inner_names else []
     by_name = {field.alias or name: field for name, field in place.model_fields.items()}
-    return _members(by_name[name].annotation) if name in by_name else []
+    return members(by_name[name].annotation) if name in by_name else []
 
 
 def _names(place: Any) -> list[str]:
@@ -186,12 +181,12 @@ def _names(place: Any) -> list[str]:
     return [field.alias or name for name, field in place.model_fields.items()]
 
 
-def _members(annotation: Any) -> list[Any]:
+def members(annotation: Any) -> list[Any]:
     """Return the models and mappings that an annotation allows."""
     if get_origin(annotation) is Annotated:
-        return _members(get_args(annotation)[0])
+        return members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return [member for argument in get_args(annotation) for member in _members(argument)]
+        return [member for argument in get_args(annotation) for member in members(argument)]
     is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
     return [annotation] if get_origin(annotation) is dict or is_model else []
 

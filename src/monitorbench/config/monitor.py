@@ -2,12 +2,12 @@
 
 import datetime
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from monitorbench.config.answers import LABEL_TOKENS, GuardAnswer, LabelWords, PromptKind
 from monitorbench.config.base import Config, FileName
 from monitorbench.config.imports import Import
 from monitorbench.config.seen import JudgedUnit, Policy, View
@@ -28,36 +28,6 @@ class Prices(Config):
     """Day on which the prices were read off the provider's page."""
 
 
-class LabelWords(Config):
-    """Answers of the monitor for the two labels, each a single token; for `kind: graded` the ends of its
-    scale."""
-
-    misbehavior: Annotated[str, Field(min_length=1)]
-    """Answer that means misbehavior."""
-    benign: Annotated[str, Field(min_length=1)]
-    """Answer that means benign."""
-
-    @model_validator(mode="after")
-    def _differ(self) -> "LabelWords":
-        if self.misbehavior.strip().casefold() == self.benign.strip().casefold():
-            raise ValueError("both label words are the same")
-        return self
-
-
-class PromptKind(StrEnum):
-    """Form of the reply: the label alone, with evidence behind or before it, a number, or two replies."""
-
-    DIRECT = "direct"
-    EVIDENCE = "evidence"
-    EVIDENCE_FIRST = "evidence_first"
-    GRADED = "graded"
-    EXTRACT_THEN_JUDGE = "extract_then_judge"
-
-
-LABEL_TOKENS = 4
-"""Tokens of a label that follows its evidence: the word, and what shows that it ends there."""
-
-
 class Prompt(Config):
     """A monitor prompt. `system` and `user` are Jinja; `request` and `response` are the judged text.
 
@@ -72,7 +42,8 @@ class Prompt(Config):
     """Form of the reply. `direct`: one word. `evidence`: JSON, the label and then quotes. `evidence_first`:
     JSON, quotes first and the label behind them, where it is scored. `graded`: a number from 0 to at most 10,
     whose expectation is the score. `extract_then_judge`: a list of what was done, and one word on that
-    list."""
+    list. `guard`: what a guard model was trained to answer; `user` is then all of its text, control tokens
+    included, and no chat template is put around it."""
     system: str
     """The system message."""
     user: str
@@ -90,6 +61,8 @@ class Prompt(Config):
     judge_user: str | None = None
     """User's turn that is answered in one word, a template with `request` and `acts`, the monitor's list; for
     `extract_then_judge` only."""
+    guard: GuardAnswer | None = None
+    """Form of a guard model's answer; for `guard` only."""
     shots: Annotated[int, Field(ge=0)] = 0
     """Examples for each label of each category, from the training split; 0: zero-shot."""
     shots_seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
@@ -108,7 +81,7 @@ class Prompt(Config):
     `conf/policy/`."""
     unit: JudgedUnit = JudgedUnit()
     """Piece of a response that is judged at a time; `unit=` takes `trajectory`, `prefix`, `action`,
-    `last_action` or `chunk`. Training reads whole responses."""
+    `last_action`, `chunk` or `ledger`. Training reads whole responses."""
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> "Prompt":
@@ -136,8 +109,14 @@ class Prompt(Config):
                 raise ValueError("judge_user: expected a template with acts, and without the response itself")
             if self.prefill or self.shots:
                 raise ValueError("kind=extract_then_judge begins no list: expected prefill='' and shots=0")
+        elif self.unit.by == "ledger":
+            raise ValueError("unit=ledger judges a list: expected prompt=ledger (kind=extract_then_judge)")
         elif self.judge_user is not None:
             raise ValueError("judge_user is for kind=extract_then_judge: expected null")
+        if (self.kind is PromptKind.GUARD) != (self.guard is not None):
+            raise ValueError(f"kind={self.kind} with guard={self.guard}: expected both, or null")
+        if self.guard is not None and (self.system or self.prefill or self.shots):
+            raise ValueError("kind=guard is all in user: expected system='', prefill='' and shots=0")
         return self
 
     def _check_scale(self) -> None:

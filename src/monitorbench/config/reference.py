@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
+from monitorbench.config.load import members
 from monitorbench.config.project import PACKAGED, trees_of
 from monitorbench.config.study import Study
 
@@ -109,19 +110,10 @@ def kinds(annotation: Any) -> dict[str, type[BaseModel]]:
     """Return the models among which a setting's `kind` chooses, by kind; empty for a setting of one form."""
     by_kind: dict[str, type[BaseModel]] = {}
     for model in members(annotation):
-        kind = model.model_fields.get("kind")
+        kind = None if get_origin(model) is dict else model.model_fields.get("kind")
         words = get_args(kind.annotation) if kind is not None and kind.is_required() else ()
         by_kind |= dict.fromkeys(words if len(words) == 1 else (), model)
     return by_kind
-
-
-def members(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models that an annotation allows directly, not inside a list or a mapping."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    if get_origin(annotation) in (dict, tuple, list, Literal):
-        return []
-    return [model for argument in get_args(annotation) for model in members(argument)]
 
 
 _HEAD = """# Settings

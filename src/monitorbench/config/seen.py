@@ -126,15 +126,19 @@ class Policy(Config):
 class JudgedUnit(Config):
     """The piece of a response that is judged at a time, and how the scores of several become one."""
 
-    by: Literal["trajectory", "prefix", "action", "chunk"] = "trajectory"
+    by: Literal["trajectory", "prefix", "action", "chunk", "ledger"] = "trajectory"
     """Piece that is judged: the whole response; each step of an assistant with all before it (`prefix`); each
-    step alone behind the request (`action`), without what its tools answered; or overlapping runs of messages
-    (`chunk`), for what no context can hold."""
+    step alone behind the request (`action`), without what its tools answered; or, for what no context can
+    hold, overlapping runs of messages, each judged (`chunk`) or each listed, and the list judged (`ledger`,
+    with `prompt=ledger`)."""
     chunk_characters: Annotated[int, Field(ge=100)] = 20_000
-    """Most characters of a chunk; a longer message is cut. Used by `chunk` only."""
+    """Most characters of a chunk; a longer message is cut. Used by `chunk` and `ledger` only."""
     overlap_characters: Annotated[int, Field(ge=0)] = 2_000
     """Characters of the end of a chunk that the next one begins with, at borders of messages; used by `chunk`
-    only."""
+    and `ledger` only."""
+    most_acts: Annotated[int, Field(ge=1)] = 40
+    """Most acts in a ledger, shared out evenly among the chunks that list any, each of which keeps one at
+    least; used by `ledger` only."""
     rule: Literal["max", "mean_top_k", "last"] = "max"
     """Score of the whole response from its pieces': the highest, the mean of the `top_k` highest, or the last
     piece's, which alone is judged then."""
@@ -149,9 +153,9 @@ class JudgedUnit(Config):
 
     @model_validator(mode="after")
     def _has_pieces(self) -> "JudgedUnit":
-        if self.by == "trajectory" and self.rule != "max":
+        if self.by in ("trajectory", "ledger") and self.rule != "max":
             raise ValueError(
-                f"rule={self.rule}: by=trajectory is one piece; expected rule=max, or another unit"
+                f"rule={self.rule}: by={self.by} is judged once; expected rule=max, or another unit"
             )
         if self.by == "chunk" and self.rule == "last":
             raise ValueError("rule=last: by=chunk reads all of a response; expected rule=max or mean_top_k")

@@ -1,4 +1,5 @@
-"""Settings of raw data (`conf/source/*.yaml`), and of the cues put to a subject model (`conf/cue/`)."""
+"""Settings of raw data (`conf/source/*.yaml`), of what of it is left out, and of the cues put to a subject
+model (`conf/cue/`)."""
 
 import re
 from collections.abc import Iterable
@@ -64,6 +65,48 @@ class Source(Config):
     def place(self, file: SourceFile) -> tuple[str, str]:
         """Return the repository and revision that hold a file."""
         return (file.repo, file.revision) if file.repo else (self.repo, self.revision)
+
+
+class NearDuplicates(Config):
+    """Rule for when two texts count as the same, by the Jaccard similarity of their 8-byte shingles."""
+
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """Similarity from which two texts are the same."""
+    permutations: Annotated[int, Field(ge=16, le=1024)] = 128
+    """Length of a MinHash signature."""
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 1
+    """Seed of the hashes."""
+    shortest_response: Annotated[int, Field(ge=0)] = 80
+    """Characters from which a response alone is evidence of overlap; an answer such as "(B)" is none."""
+
+    @model_validator(mode="after")
+    def _recall(self) -> "NearDuplicates":
+        if self.permutations * self.threshold < 7:
+            raise ValueError(
+                f"threshold={self.threshold:g} with permutations={self.permutations} misses more than one "
+                "pair in a thousand; expected permutations * threshold of 7 or more"
+            )
+        return self
+
+
+class PreferenceFilter(Config):
+    """Conditions under which a preference pair carries a label; see `construct.answers.preference`."""
+
+    min_answer_tokens: Annotated[int, Field(ge=1)] = 10
+    """Fewest white-space tokens in each of the two final assistant turns (2601.05752, section 3)."""
+    max_dialogue_tokens: Annotated[int, Field(ge=20)] = 400
+    """Most tokens in the request and the longer answer together; a long dialogue changes its subject under
+    way."""
+    max_answer_similarity: Annotated[float, Field(gt=0, le=1)] = 0.6
+    """Largest Jaccard similarity of the two answers' words; more similar answers say the same thing."""
+    lexical_margin: Annotated[int, Field(ge=0)] = 2
+    """Least lead of the rejected answer towards harm, by `Stance.towards_harm`."""
+    scorer_margin: Annotated[float, Field(ge=-1, le=1)] = -0.3
+    """Least difference of the scorer's P(misbehavior) between the rejected and the chosen answer.
+
+    0 requires the scorer to agree; below 0 it only vetoes. It is fitted on other sources and a weak judge of
+    this one.
+    """
 
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")

@@ -200,3 +200,26 @@ PARTS: Mapping[str, Form] = {
         }
     ),
 }
+
+_LANGCHAIN_PATH = (
+    *("langchain", "langchain_core", "schema", "messages"),
+    *("system", "human", "ai", "tool", "function"),
+)
+
+
+def unwrapped(given: object) -> object:
+    """A message of LangChain without what its two ways of saving put around it."""
+    if not isinstance(given, Mapping) or "role" in given:
+        return given
+    inner, path = given.get("kwargs"), given.get("id")
+    is_saved = {**given, "id": 0, "kwargs": 0} == {"lc": 1, "type": "constructor", "id": 0, "kwargs": 0}
+    if is_saved and isinstance(path, list):
+        name = str(path[-1]).removesuffix("Chunk").removesuffix("Message").lower() if path else ""
+        is_known = all(step in _LANGCHAIN_PATH for step in path[:-1])
+        if is_known and isinstance(inner, Mapping) and inner.get("type", name) == name:
+            return {"type": name, **inner}
+    inner, kind = given.get("data"), given.get("type")
+    is_boxed = (
+        set(given) == {"type", "data"} and isinstance(inner, Mapping) and inner.get("type", kind) == kind
+    )
+    return {"type": kind, **inner} if is_boxed and isinstance(inner, Mapping) else given

@@ -36,10 +36,6 @@ _MADE_ID = re.compile(
 )
 _NUMBERED = re.compile(r"[-_:.]\w{1,40}")
 _BASE64 = re.compile(
-    r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
-)
-_NUMBERED = re.compile(r"[-_:.]\w{1,40}")
-_BASE64 = re.compile(
     r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)"
     r"((?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?|[A-Za-z0-9+/_-]{40,}={0,2})"
 )
@@ -98,3 +94,12 @@ def remainder(value: object, *, without_bytes: bool = False) -> object:
         rests = [remainder(inner, without_bytes=without_bytes) for inner in value]
         return [remaining for remaining in rests if remaining is not None] or None
     return value
+
+
+def plain_text(value: object) -> object:
+    """Text of a document that is text, as Anthropic has it; None for any other."""
+    if isinstance(value, Mapping) and set(value) <= {"type", "data", "content", "media_type"}:
+        text = {"text": value.get("data"), "content": value.get("content")}.get(str(value.get("type")))
+        if isinstance(text, str | list) and remainder(value.get("media_type")) is None:
+            return text
+    return None

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from monitorbench.conversations import quiet
 from monitorbench.conversations.forms import CALL, ITEMS, MESSAGE, ROLES, part_form
+from monitorbench.conversations.frameworks import unwrapped
 from monitorbench.conversations.uses import Form, Use
 from monitorbench.records import Message, Role, ToolCall
 
 UnknownContent = Literal["show", "refuse"]
 """Treatment of content of an unknown form: show it to the judge as it stands, or refuse it with its place."""
 
-_LANGCHAIN_PATH = ("langchain", "langchain_core", "schema", "messages", *ROLES)
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _DEEPEST = 40
 """Levels of parts inside parts that are read."""
@@ -72,7 +72,7 @@ class MessageReader:
     def messages(self, given: object, where: str) -> list[Message]:
         """Return a message, followed by the results of tools that ran inside it; raises `NoChat`."""
         _written(given, where)
-        given = _unwrapped(given)
+        given = unwrapped(given)
         if not isinstance(given, Mapping):
             raise NoChat(f"{where}: expected an object with role and content, found {kind_of(given)}")
         kind = given.get("type")
@@ -146,7 +146,7 @@ class MessageReader:
                 case Use.ERROR:
                     pieces.texts.append(_error(value))
                 case Use.MEDIA:
-                    if (text := _plain_text(value)) is not None:
+                    if (text := quiet.plain_text(value)) is not None:
                         pieces.append(self._parts(text, place, depth + 1))
                         continue
                     mark = form.mark or key
@@ -260,24 +260,6 @@ class MessageReader:
             raise NoChat(f"{where}: {what}; expected a known form, as in docs/data-formats.md")
 
 
-def _unwrapped(given: object) -> object:
-    """A message of LangChain without what its two ways of saving put around it."""
-    if not isinstance(given, Mapping) or "role" in given:
-        return given
-    inner, path = given.get("kwargs"), given.get("id")
-    is_saved = {**given, "id": 0, "kwargs": 0} == {"lc": 1, "type": "constructor", "id": 0, "kwargs": 0}
-    if is_saved and isinstance(path, list):
-        name = str(path[-1]).removesuffix("Chunk").removesuffix("Message").lower() if path else ""
-        is_known = all(step in _LANGCHAIN_PATH for step in path[:-1])
-        if is_known and isinstance(inner, Mapping) and inner.get("type", name) == name:
-            return {"type": name, **inner}
-    inner, kind = given.get("data"), given.get("type")
-    is_boxed = (
-        set(given) == {"type", "data"} and isinstance(inner, Mapping) and inner.get("type", kind) == kind
-    )
-    return {"type": kind, **inner} if is_boxed and isinstance(inner, Mapping) else given
-
-
 def _unboxed(given: Mapping[str, Any], form: Form) -> dict[str, Any]:
     """Fields of an object and of the boxes in it; what stands in both keeps the box's name before it."""
     flat = dict(given)
@@ -325,15 +307,6 @@ def _joined(texts: Iterable[str]) -> str:
 def as_json(value: object) -> str:
     """Return a value's JSON, on one line."""
     return _ENCODE(value)
-
-
-def _plain_text(value: object) -> object:
-    """Text of a document that is text, as Anthropic has it; None for any other."""
-    if isinstance(value, Mapping) and set(value) <= {"type", "data", "content", "media_type"}:
-        text = {"text": value.get("data"), "content": value.get("content")}.get(str(value.get("type")))
-        if isinstance(text, str | list) and quiet.remainder(value.get("media_type")) is None:
-            return text
-    return None
 
 
 def _written(given: object, where: str) -> None:

@@ -88,6 +88,22 @@ def read_some(directory: Path, split: Split, per_cell: int) -> list[Sample]:
     return samples
 
 
+def read_marked(directory: Path, split: Split) -> list[Sample]:
+    """The samples of a split that have gold spans; raises as `read_columns`."""
+    samples: list[Sample] = []
+    for shard in shards_of(directory, split):
+        with reading(shard):
+            of_file = pq.ParquetFile(shard)
+            spans = of_file.read(columns=["gold_spans"])["gold_spans"]
+            if not pc.any(pc.greater(pc.fill_null(pc.list_value_length(spans), 0), 0)).as_py():
+                continue
+            for batch in of_file.iter_batches(_ROWS):
+                table = pa.Table.from_batches([batch])
+                has_spans = pc.greater(pc.fill_null(pc.list_value_length(table["gold_spans"]), 0), 0)
+                samples += from_table(table.filter(has_spans))
+    return samples
+
+
 def some_groups(group_ids: Sequence[str], limit: int) -> list[int]:
     """The positions of whole groups in the order of a hash, until there are `limit` samples.
 

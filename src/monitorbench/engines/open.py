@@ -122,15 +122,12 @@ def _loading(
     monitor: Monitor, engine: LocalEngine, models: Path, adapters: Sequence[Path]
 ) -> tuple[Any, Callable[[], Engine]]:
     """The tokenizer, and what loads the engine."""
-    from monitorbench.engines.size import refuse_too_large
     from monitorbench.engines.stored.model_folder import load_tokenizer
-    from monitorbench.engines.weights import weights_folder
+    from monitorbench.engines.weights import weights_that_fit
 
     if isinstance(engine, VllmEngine):
         engine = engine.for_monitor(monitor.tensor_parallel_size)
-    refuse_too_large(monitor, engine)  # before it is downloaded
-    weights = weights_folder(monitor, models)
-    refuse_too_large(monitor, engine, weights)
+    weights = weights_that_fit(monitor, engine, models)
     tokenizer = load_tokenizer(weights)
     return tokenizer, lambda: open_engine(engine, weights, adapters, monitor.context_tokens, tokenizer)
 

@@ -252,6 +252,7 @@ class InProcessTransformers:
                 generation_config=GenerationConfig(
                     max_new_tokens=decoding.max_new_tokens,
                     do_sample=False,
+                    use_cache=decoding.max_new_tokens > 1,  # of one token it would only take memory and time
                     eos_token_id=list(decoding.stop_token_ids),
                     pad_token_id=pad,
                 ),

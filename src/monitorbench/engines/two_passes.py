@@ -60,10 +60,11 @@ def ask_twice(
                 yield start + offset, step
         for number, answer in ask([step.request for _, step in waiting], second):
             index, (_, begun) = waiting[number]
-            yield index, _joined(begun, answer, counts_second_prompt=counts_second_prompt)
+            yield index, joined(begun, answer, counts_second_prompt=counts_second_prompt)
 
 
-def _joined(first: Reply, answer: Reply, *, counts_second_prompt: bool) -> Reply:
+def joined(first: Reply, answer: Reply, *, counts_second_prompt: bool) -> Reply:
+    """The answer with what the first reply has in front of it, and what both took."""
     return replace(
         answer,
         begun=first.begun,

@@ -50,7 +50,7 @@ def runs_on_cpu(config: VllmEngine) -> bool:
 
 
 def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict[str, Any]:
-    """Arguments of `vllm.LLM` for a model without an adapter."""
+    """Arguments of `vllm.LLM`, and options of its server, for a model without an adapter."""
     form = config.form
     settings: dict[str, Any] = {
         "model": str(weights),
@@ -62,7 +62,6 @@ def llm_settings(config: VllmEngine, weights: Path, context_tokens: int) -> dict
         "enforce_eager": form.enforce_eager,
         "tensor_parallel_size": config.tensor_parallel_size or 1,
         "enable_prefix_caching": True,
-        "disable_log_stats": True,
         "max_logprobs": MOST_SCORED,
         "generation_config": "vllm",  # a model's own penalties would move the scores
     }

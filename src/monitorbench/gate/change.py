@@ -20,7 +20,7 @@ from monitorbench.metrics.sensitivity import no_worse_p
 from monitorbench.metrics.significance import auroc_difference_variance
 
 State = Literal["held", "worse", "open"]
-_BETS = (0.1, 0.2, 0.4, 0.8, 1.6)
+BETS = (0.1, 0.2, 0.4, 0.8, 1.6)
 """How far λ bets, in units of what a group varies between looks: small for a rise of all, large for few."""
 
 
@@ -131,7 +131,7 @@ def evidence_of_rise(values: FloatArray) -> float | None:
         return 1.0
     logs = []
     for look, sign in ((-1, 1.0), (0, -1.0)):
-        for bet in _BETS:
+        for bet in BETS:
             grown = sign * bet / unit * centred
             mean = logsumexp(np.where(there, grown, -np.inf), axis=0) - np.log(n)
             logs.append(float((grown[look] - mean)[there[look]].sum()))

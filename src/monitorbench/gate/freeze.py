@@ -41,6 +41,7 @@ from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.runs.run_folders import dataset_name, run_name
+from monitorbench.scoring.calibrate import read_operating_point
 from monitorbench.scoring.evaluations import read_covered
 from monitorbench.scoring.points import PointAt, points_at
 
@@ -58,7 +59,10 @@ def freeze(study: Study) -> Path:
     if study.operating_point is None:
         raise ConfigError("operating_point=null: no value given; expected operating_point=CALIBRATION")
     judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
-    (point,) = points_at([study.operating_point], [judged], other_dataset=False)
+    # A threshold from a few labels promises for traffic; anchors are held to what they did, not to alpha.
+    of_traffic = read_operating_point(study.operating_point).thresholds[:1]
+    elsewhere = any(threshold.method == "few_labels" for threshold in of_traffic)
+    (point,) = points_at([study.operating_point], [judged], other_dataset=elsewhere)
     evaluation = point.evaluation
     judged_at = evaluation.judged
     chosen = _anchors(judged_at, study.gate.questions, study.seed)
@@ -110,7 +114,8 @@ def _gate(at: PointAt, anchors: Columns, settings: Gate, sha256: str, n_left_out
     evaluation = at.evaluation
     manifest = read_finished(evaluation.directory)
     first = at.point.thresholds[0]
-    calibrated_alike = first.mix == "drawn" or (first.mix == "test" and evaluation.split is Split.TEST)
+    is_mix_alike = first.mix == "drawn" or (first.mix == "test" and evaluation.split is Split.TEST)
+    calibrated_alike = is_mix_alike and not at.is_elsewhere
     return FrozenGate(
         monitorbench=manifest["versions"]["monitorbench"],
         monitor=evaluation.monitor,

@@ -14,7 +14,7 @@ import monitorbench
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import Engine, of_any_version, refuse_fast_scores
 from monitorbench.config.monitor import Monitor
-from monitorbench.config.study import Study
+from monitorbench.config.study import Prompt
 from monitorbench.judging.display import judging
 from monitorbench.judging.evaluate import judge_name
 from monitorbench.judging.identity import RECORDED_PROMPT
@@ -42,23 +42,22 @@ class JudgedAnchors(NamedTuple):
     cost: float
 
 
-def gate_judge(study: Study) -> JudgeSpec:
+def gate_judge(engine: Engine, monitor: Monitor, prompt: Prompt) -> JudgeSpec:
     """The configured judge; runs no model.
 
     Raises `ConfigError` for one that reads other samples first, and for one whose scores depend on the batch.
     """
-    refuse_fast_scores(study.engine, "a gate applies")
-    if study.prompt.shots:
+    refuse_fast_scores(engine, "a gate applies")
+    if prompt.shots:
         raise ConfigError(
-            f"prompt={study.prompt.name}: its examples are of a training split, which a gate does not have; "
+            f"prompt={prompt.name}: its examples are of a training split, which a gate does not have; "
             "expected a prompt without (prompt.shots=0)"
         )
-    if study.monitor.router is not None:
+    if monitor.router is not None:
         raise ConfigError(
             "monitor.router: learns from a training split, which a gate does not have; expected null"
         )
-    prompt = RECORDED_PROMPT if study.monitor.verdicts else study.prompt
-    return judge_spec(study.monitor, study.engine, prompt)
+    return judge_spec(monitor, engine, RECORDED_PROMPT if monitor.verdicts else prompt)
 
 
 def judge_anew(

@@ -62,7 +62,7 @@ def _check(study: Study, file: Path) -> Path:
             results |= _write(run.path, file, frozen, *from_run(study.paths.data, study.run, frozen.samples))
         return _said(run.path)
     study = reach(study)
-    spec = gate_judge(study)
+    spec = gate_judge(study.engine, study.monitor, study.prompt)
     run = RunDirectory(study.paths.runs / "gate", name, {**identity, "judge": spec.identity})
     with run.recording(study) as results:
         now = judge_anew(study.engine, study.monitor, study.paths.models, spec, frozen.samples, run.path)

@@ -5,6 +5,7 @@ judged; an endpoint's answers are by the model that they were by, as far as they
 `engine.model_may_change` says otherwise; nothing that it judges is kept.
 """
 
+import ctypes
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ from monitorbench.records import Label, Sample, Verdict
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash
 from monitorbench.scoring.baselines import THRESHOLD, fitted_baseline, train_samples
-from monitorbench.scoring.calibrate import read_operating_point
+from monitorbench.scoring.calibrate import longest_calibrated, read_operating_point
 from monitorbench.scoring.combination.cascade import Cascade
 from monitorbench.scoring.combination.ensembles import Ensemble
 from monitorbench.scoring.combination.members import baseline_hash
@@ -68,6 +69,8 @@ class Calibrated(NamedTuple):
     """Rule of a combination; None for a single judge."""
     parts: dict[str, ServedJudge | ServedBaseline]
     """Judges by the name that the rule knows them by; of a cascade the cheap one first."""
+    longest_prompt: float | None = None
+    """Prompt tokens of the longest text in calibration; None where they were not counted."""
 
     @property
     def monitor(self) -> str:
@@ -113,18 +116,19 @@ def read_calibrated(study: Study, *, as_typed: bool = True) -> Calibrated:
     if content_hash(manifest["identity"]["judge"]) != _hash(name):
         raise UserError(f"{directory}: calibrated for {name}, which {run} is not by; calibrate again")
     if "combined" not in results:
-        return Calibrated(directory, point, run, None, {name: _judge(study, run, name, as_typed=as_typed)})
+        parts: dict[str, ServedJudge | ServedBaseline] = {name: _judge(study, run, name, as_typed=as_typed)}
+        return Calibrated(directory, point, run, None, parts, longest_calibrated(directory))
     dumped = results["combined"]["rule"]
     kind = Cascade if "cheap" in dumped else Ensemble
     rule: Ensemble | Cascade = kind.model_validate_json(json.dumps(dumped))
     names = rule.members if isinstance(rule, Ensemble) else (rule.cheap, rule.strong)
-    parts: dict[str, ServedJudge | ServedBaseline] = {}
+    parts = {}
     for member, source in zip(names, results["combined"]["runs"], strict=True):
         if source in get_args(Baseline):
             parts[member] = _baseline(member, source, study.paths.data / results["data"])
         else:
             parts[member] = _judge(study, study.paths.runs / "evaluate" / source, member, as_typed=as_typed)
-    return Calibrated(directory, point, run, rule, parts)
+    return Calibrated(directory, point, run, rule, parts, longest_calibrated(directory))
 
 
 def _found(run: Path, runs: Path) -> Path:
@@ -231,7 +235,15 @@ def open_part(part: ServedJudge | ServedBaseline, seconds: float | None) -> Judg
         except BaseException:
             judge.close()
             raise
+        _give_memory_back()
     return judge
+
+
+def _give_memory_back() -> None:
+    """Return what loading took and freed, tens of megabytes, to the system; only glibc can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 class BaselineJudge(Judge):

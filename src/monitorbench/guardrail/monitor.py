@@ -15,6 +15,7 @@ from monitorbench.config.deployment import Serve
 from monitorbench.conversations.chats import unseen_media
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge, open_part
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
+from monitorbench.metrics.points_in_words import longer
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.scoring.combination.cascade import Cascade, run_cascade, sent_on
 from monitorbench.scoring.combination.ensembles import combine
@@ -62,7 +63,8 @@ class OpenMonitor:
                 None, score, "no_threshold", f"category {sample.category} has none", tokens
             )
         unseen = unseen_media((*sample.request, *sample.response))
-        return GuardrailVerdict(label is Label.MISBEHAVIOR, score, "", unseen, tokens)
+        said = filter(None, (unseen, longer(self.calibrated.longest_prompt, tokens)))
+        return GuardrailVerdict(label is Label.MISBEHAVIOR, score, "", "; ".join(said), tokens)
 
     def _score(self, sample: Sample, deadline: float) -> tuple[float | None, list[Verdict]]:
         """The score, and what was asked for it."""

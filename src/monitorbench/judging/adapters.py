@@ -25,7 +25,7 @@ def evaluate_each(study: Study) -> Path:
     kept, and `ConfigError` for an adapter that is named twice or is to go behind an endpoint.
     """
     if study.monitor.head_beside is not None:
-        from monitorbench.judging.pair import evaluate_pair
+        from monitorbench.judging.probe import evaluate_pair
 
         return evaluate_pair(study)
     several = by_adapter(study)

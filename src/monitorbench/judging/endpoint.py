@@ -11,11 +11,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from monitorbench.config.monitor import Prompt, PromptKind, Reasoning
+from monitorbench.config.answers import PromptKind
+from monitorbench.config.monitor import Prompt, Reasoning
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.protocol import ChatMessage, Decoding, Model, Reply, Request
 from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading, unasked
-from monitorbench.judging.passes import extract_then_judge
+from monitorbench.judging.passes import extract_then_judge, ledger
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.label_tokens import Score, graded_score, label_score, sum_of_logs
 from monitorbench.prompts.parse import Answer, parse_text, said_number
@@ -98,6 +99,10 @@ class ChatJudge(PromptJudge):
         if self.prompt.kind is PromptKind.EXTRACT_THEN_JUDGE:
             return extract_then_judge(self._answers, questions, self._decoding, self._of_label, self._judging)
         return self._answers([question.request for question in questions], self._decoding)
+
+    def ledger(self, questions: Sequence[Question], most_acts: int) -> Iterator[tuple[int, Reply]]:
+        """See `PromptJudge.ledger`."""
+        return ledger(self._answers, questions, self._decoding, self._of_label, self._judging, most_acts)
 
     def _answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         for i, reply in self._model.answers(requests, decoding):

@@ -29,21 +29,18 @@ from monitorbench.judging.expected import (
 )
 from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
 from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, Route, judge_spec
-from monitorbench.judging.known_verdicts import (
-    is_done,
-    read_known_verdicts,
-    runs_of_the_same_judge,
-    take_known_verdicts,
-)
 from monitorbench.judging.logged import (
     OpensJudge,
+    is_done,
     open_logged,
+    read_known_verdicts,
     refuse_incomplete,
+    runs_of_the_same_judge,
     served_models,
+    take_known_verdicts,
     unscored_reasons,
 )
 from monitorbench.judging.open import open_judge
-from monitorbench.judging.recorded import check_verdicts
 from monitorbench.judging.reproducible import measure_spread
 from monitorbench.judging.router import OWN_CATEGORY, predicted_category
 from monitorbench.judging.serving.served import described, reach
@@ -114,6 +111,8 @@ def _judge(
     # What is missing is an error before the directory is made.
     study.engine.api_key()
     if study.monitor.verdicts is not None:
+        from monitorbench.judging.recorded import check_verdicts
+
         check_verdicts(study.monitor.verdicts, study.monitor.read_as, samples)
     with (
         tracking(study, run.path, "evaluate") as track,

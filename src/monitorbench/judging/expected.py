@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
+from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine
@@ -59,19 +60,15 @@ def measured_pace(runs: Path, judge: Mapping[str, Any]) -> Pace | None:
     model of this process only runs on this platform count. A run that can't be read counts for nothing: the
     stage that needs it reports it.
     """
-    tables: list[pa.Table] = []
+    measured = np.empty((0, len(_SCHEMA)))
     for log in _logs_of(runs, judge):
         try:
-            tables.append(_measured(log))
+            measured = np.concatenate([measured, _measured(log)])
         except (OSError, pa.ArrowInvalid):
             continue
-        if sum(table.num_rows for table in tables) >= _ENOUGH:
+        if len(measured) >= _ENOUGH:
             break
-    table = pa.concat_tables(tables) if tables else None
-    if table is None or not table.num_rows:
-        return None
-    means = (pc.mean(pc.fill_null(table[name], 0)).as_py() for name in _SCHEMA.names)
-    return Pace(table.num_rows, *means)
+    return Pace(len(measured), *measured.mean(0).tolist()) if len(measured) else None
 
 
 def _logs_of(runs: Path, judge: Mapping[str, Any]) -> Iterator[Path]:
@@ -91,16 +88,18 @@ def _logs_of(runs: Path, judge: Mapping[str, Any]) -> Iterator[Path]:
     return (log for _, log in sorted(logs, reverse=True))
 
 
-def _measured(log: Path) -> pa.Table:
-    """The columns of verdicts that were asked for: of a log's first megabytes, whole lines only."""
+def _measured(log: Path) -> NDArray[np.float64]:
+    """[verdicts that were asked for, fields of `_SCHEMA`]: of a log's first megabytes, whole lines only."""
     with log.open("rb") as stream:
         lines = stream.read(_MOST_BYTES).rpartition(b"\n")[0]
     if not lines:
-        return _SCHEMA.empty_table()
+        return np.empty((0, len(_SCHEMA)))
     options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
     read = pj.ReadOptions(block_size=2**24)
     table = pj.read_json(pa.BufferReader(lines), read_options=read, parse_options=options)
-    return table.filter(pc.greater(table["seconds"], 0))  # a prompt that was too long took none
+    # Not in Arrow, which would import pandas to compare with a number.
+    measured = np.nan_to_num(np.column_stack([column.to_numpy() for column in table.columns]))
+    return np.asarray(measured[measured[:, 0] > 0])  # a prompt that was too long took no seconds
 
 
 def expected_seconds(pace: Pace, n: int, engine: Engine) -> float:

@@ -5,9 +5,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from monitorbench.config.answers import LabelWords, PromptKind
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import Engine
-from monitorbench.config.monitor import LabelWords, Monitor, Prompt, PromptKind
+from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
 from monitorbench.engines.stored.head import head_file

@@ -249,6 +249,10 @@ class PromptJudge(Judge):
         """Yield (index into `questions`, reply), each index once, as they come in."""
 
     @abstractmethod
+    def ledger(self, questions: Sequence[Question], most_acts: int) -> Iterator[tuple[int, Reply]]:
+        """Yield as `replies`, of questions in pieces whose lists are judged together; see `passes.ledger`."""
+
+    @abstractmethod
     def read(self, reply: Reply) -> Reading:
         """The verdict in a reply; what is no answer has its reason."""
 

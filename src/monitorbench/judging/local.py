@@ -9,15 +9,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKind
+from monitorbench.config.answers import LABEL_TOKENS, PromptKind
+from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request, Tap
 from monitorbench.engines.two_passes import think_first
 from monitorbench.judging.identity import IN_KEYS, verdict_key
 from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading, unasked
-from monitorbench.judging.passes import NumberModel, evidence_first, extract_then_judge
+from monitorbench.judging.passes import (
+    NumberModel,
+    evidence_first,
+    extract_then_judge,
+    guard_answers,
+    ledger,
+)
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.label_tokens import Score, graded_score, score, sum_of_logs
-from monitorbench.prompts.parse import Answer, parse
+from monitorbench.prompts.parse import Answer, parse, parse_text
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.truncate import middle_truncate
 from monitorbench.records import Sample, UnscoredReason
@@ -53,9 +60,11 @@ class TokenJudge(PromptJudge):
         scored = renderer.scale.all if renderer.scale else renderer.label_tokens.all
         self._first: Decoding | None = None
         """Of what precedes the label, the evidence or a list, where the prompt asks for it."""
-        if prompt.kind in _ANSWERED_IN:
+        if prompt.kind in _ANSWERED_IN or (prompt.guard and prompt.guard.answer_after):
             self._first = Decoding(prompt.max_new_tokens, (renderer.end_of_turn,))
         answered_in = _ANSWERED_IN.get(prompt.kind, prompt.max_new_tokens)
+        if prompt.guard and prompt.guard.answer_after:
+            answered_in = 1
         self._decoding = Decoding(answered_in, (renderer.end_of_turn,), of_words if words else scored)
         thinks = renderer.reasoning
         self._before_label: tuple[int, ...] = ()
@@ -67,6 +76,9 @@ class TokenJudge(PromptJudge):
         if prompt.kind is PromptKind.EVIDENCE_FIRST:
             begun = renderer.encode_plain(renderer.label_begun)
             self._before_label, room = (prompt.max_new_tokens, *begun), len(begun)
+        if prompt.guard and prompt.guard.answer_after:
+            begun, room = renderer.encode_plain(prompt.guard.answer_after), 1
+            self._before_label = (prompt.max_new_tokens, *begun)
         self._fits = monitor.context_tokens - prompt.most_tokens - room
         self._names = {name: identity[name] for name in IN_KEYS} if identity else None
 
@@ -115,12 +127,20 @@ class TokenJudge(PromptJudge):
             return extract_then_judge(
                 self._model.answers, questions, self._first, self._decoding, self._judging
             )
+        if self._first and self.prompt.guard:
+            after = self.prompt.guard.answer_after
+            return guard_answers(self._model, requests, self._first, self._decoding, self._renderer, after)
         if self._first:
             fits = self._context_tokens - LABEL_TOKENS
             return evidence_first(self._model, requests, self._first, self._decoding, self._renderer, fits)
         if thinks is None:
             return self._model.answers(requests, replace(self._decoding, tap=tap) if tap else self._decoding)
         return think_first(self._model, requests, self._decoding, thinks)
+
+    def ledger(self, questions: Sequence[Question], most_acts: int) -> Iterator[tuple[int, Reply]]:
+        """See `PromptJudge.ledger`."""
+        assert self._first is not None, "the prompt lists before it judges"
+        return ledger(self._model.answers, questions, self._first, self._decoding, self._judging, most_acts)
 
     def _judging(self, sample: Sample, acts: str) -> Request | None:
         """The prompt that judges a list, where it fits."""
@@ -133,6 +153,10 @@ class TokenJudge(PromptJudge):
         if reply.failure is not None:
             return Reading(reply.begun, Answer(None, UnscoredReason(reply.failure)), Score(None, None))
         tokens = self._renderer.label_tokens
+        if self.prompt.guard:
+            text = reply.begun or reply.text
+            answer = parse_text(self.prompt, text, reply.finish_reason)
+            return Reading(text, answer, score(reply.logprobs, tokens))
         answer = parse(
             self.prompt, tokens, reply.token_ids, reply.text, reply.finish_reason, evidence=reply.begun
         )

@@ -1,24 +1,27 @@
-"""A judge in a run: `open_logged` gives one whose verdicts are kept in a log and found there.
+"""A judge in a run: its verdicts are kept in a log, and found there or in other runs (`open_logged`).
 
 Promises: a sample that has a verdict in the log is not judged again; a verdict is in the log as soon
 as it came in. A request that failed on the way to an endpoint is in a log of its own, and the sample is
-judged when it is asked for again; a run that lost too many is incomplete (`refuse_incomplete`).
+judged when it is asked for again; a run that lost too many is incomplete (`refuse_incomplete`). Other runs
+are only read: a verdict's key names all that decided it, so that theirs are those that judging again would
+give.
 """
 
 import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.judging.judge import Judge, JudgeSpec, KnownModels, Question, by_another, not_asked
 from monitorbench.judging.open import open_judge
 from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, UnscoredReason, Verdict, reasons_in_words
-from monitorbench.runs.verdict_log import Failure, FailureLog, VerdictLog
+from monitorbench.runs.directory import RunDirectory, read_manifest
+from monitorbench.runs.verdict_log import VERDICTS, Failure, FailureLog, VerdictLog, read_verdicts
 
 FAILURES_IN_A_ROW = 20
 """After so many failures with nothing answered in between the endpoint is taken to be out of order."""
@@ -242,3 +245,69 @@ def is_outage(reason: str | None, detail: str) -> bool:
 
 def _reason(one: Outcome) -> str:
     return "not_asked" if one is None else str(one.unscored)
+
+
+def is_done(run: RunDirectory) -> bool:
+    """Whether an evaluation finished and its log has as many lines as it had then.
+
+    A person may have removed one that could not be read, as the log's own message advises.
+    """
+    if not run.done:
+        return False
+    results = read_manifest(run.path)["results"]
+    log = run.path / VERDICTS
+    lines = log.read_bytes().count(b"\n") if log.is_file() else 0
+    return lines >= int(results["n_logged"])
+
+
+def take_known_verdicts(
+    known: Iterable[tuple[Path, Mapping[str, Verdict]]], questions: Sequence[Question], log: VerdictLog
+) -> list[Question]:
+    """Copy what other runs answered to these questions into `log`; returns the questions left.
+
+    `known` is a run with its verdicts by key, as `read_known_verdicts` gives them.
+    """
+    unanswered = {question.key: question for question in questions}
+    for run, verdicts in known:
+        reused = [key for key in unanswered if key in verdicts]
+        for key in reused:
+            log.append(verdicts[key])
+            del unanswered[key]
+        if reused:
+            _log.info("judging: %d of %d verdicts reused from %s", len(reused), len(questions), run)
+        if not unanswered:
+            break
+    return list(unanswered.values())
+
+
+def read_known_verdicts(runs: Iterable[Path]) -> Iterator[tuple[Path, dict[str, Verdict]]]:
+    """Read the verdicts of runs by key: judging again would give them. An unreadable run has none."""
+    for run in runs:
+        try:
+            verdicts = read_verdicts(run / VERDICTS)
+        except UserError as error:  # the stage that needs that run reports it
+            _log.warning("judging: nothing is reused from a run that can't be read: %s", error)
+            continue
+        yield run, {row.key: row for row in verdicts if row.unscored not in TRANSPORT_FAILURES}
+
+
+def runs_of_the_same_judge(run: RunDirectory, within: str = "") -> Iterator[Path]:
+    """Folders beside the run whose manifest names the same judge and the same data.
+
+    `within` is the part of the runs' identity that names them; empty: the identity itself.
+    """
+
+    def judge_and_data(identity: Mapping[str, Any]) -> list[Any]:
+        fields = identity.get(within, {}) if within else identity
+        return [fields.get(name) for name in ("schema_version", "data", "judge")]
+
+    for manifest in sorted(run.path.parent.glob("*/manifest.json")):
+        folder = manifest.parent
+        if folder == run.path or not (folder / VERDICTS).is_file():
+            continue
+        try:
+            identity = read_manifest(folder).get("identity", {})
+        except UserError:  # `verify` says so; nothing here depends on it
+            continue
+        if judge_and_data(identity) == judge_and_data(run.identity):
+            yield folder

@@ -34,28 +34,6 @@ def open_judge(
     Raises `UserError` where weights, an adapter or an endpoint's key are missing, `ConfigError` where prompt
     or reasoning don't fit the tokenizer.
     """
-    unit = spec.prompt.unit
-    judge = _open_whole(
-        spec, models, where=where, spent=spent, run=run, shared=shared, keeps_states=keeps_states
-    )
-    if unit.by == "trajectory" or spec.monitor.verdicts is not None:
-        return judge
-    from monitorbench.judging.pieces import PiecesJudge
-
-    return PiecesJudge(judge, unit)
-
-
-def _open_whole(
-    spec: JudgeSpec,
-    models: Path,
-    *,
-    where: str,
-    spent: float,
-    run: Path | None,
-    shared: "LocalModel | None",
-    keeps_states: bool,
-) -> Judge:
-    """The judge of whole responses; see `open_judge`."""
     monitor, engine, prompt = spec.monitor, spec.engine, spec.prompt
     settings = f"monitor={monitor.name} {where}={prompt.name}"
     if monitor.verdicts is not None:
@@ -67,31 +45,34 @@ def _open_whole(
             f"monitor.head_beside={monitor.head_beside}: only evaluate.py and serve.py read a pass twice; "
             "expected null, or monitor.head for the probe alone"
         )
+    judge: Judge | None = None
     try:
         if monitor.head is not None:
-            from monitorbench.judging.head import open_head
+            from monitorbench.judging.probe import open_head
 
-            return open_head(monitor, engine, prompt, models, spec.identity, keeps_states=keeps_states)
-        if spec.route is not None:
+            judge = open_head(monitor, engine, prompt, models, spec.identity, keeps_states=keeps_states)
+        elif spec.route is not None:
             from monitorbench.judging.router import RouterJudge
 
-            return RouterJudge(
-                monitor, in_process(engine, "monitor.router"), prompt, models, spec.route, spec.shots
-            )
+            local = in_process(engine, "monitor.router")
+            judge = RouterJudge(monitor, local, prompt, models, spec.route, spec.shots)
     except ValueError as error:
         raise ConfigError(f"{settings}: {error}") from error
-    return open_prompt(
-        monitor,
-        engine,
-        prompt,
-        models,
-        settings,
-        identity=spec.identity,
-        shots=spec.shots,
-        spent=spent,
-        run=run,
-        shared=shared,
-    )
+    if judge is None:
+        of_run: dict[str, Any] = {"spent": spent, "run": run, "shared": shared}
+        judge = open_prompt(
+            monitor, engine, prompt, models, settings, identity=spec.identity, shots=spec.shots, **of_run
+        )
+    if prompt.unit.by == "trajectory":
+        return judge
+    from monitorbench.judging.pieces import LedgerJudge, PiecesJudge
+
+    if prompt.unit.by == "ledger":
+        if not isinstance(judge, PromptJudge):
+            judge.close()
+            raise ConfigError("unit=ledger: a list is a prompt's; expected a language model without a head")
+        return LedgerJudge(judge, prompt.unit)
+    return PiecesJudge(judge, prompt.unit)
 
 
 def open_prompt(
@@ -121,6 +102,11 @@ def open_prompt(
     model = open_model(monitor, engine, models, spent=spent, run=run, shared=shared)
     is_remote = not engine.takes_token_ids
     if model.tokenizer is None:
+        if (engine.api == "moderations") != (prompt.guard is not None):
+            raise ConfigError(
+                f"{where}: expected prompt=moderation with a moderation endpoint (engine.api=moderations), "
+                "and for a guard model an engine that takes token ids (engine.by_token_ids=true)"
+            )
         from monitorbench.judging.endpoint import ChatJudge
 
         return ChatJudge(model, prompt, monitor.reasoning, identity, shots, words, is_remote=is_remote)

@@ -6,7 +6,7 @@ from typing import Any
 
 from monitorbench import strict_json
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
-from monitorbench.engines.two_passes import Ask, SecondPass, ask_twice, without_answer
+from monitorbench.engines.two_passes import Ask, SecondPass, ask_twice, joined, without_answer
 from monitorbench.judging.judge import Question
 from monitorbench.prompts.label_tokens import ScaleTokens, sum_of_logs
 from monitorbench.prompts.render import Renderer
@@ -15,6 +15,8 @@ from monitorbench.records import Sample
 
 _EVIDENCE_AT_ONCE, _LISTS_AT_ONCE = 1024, 256
 """First passes before the second ones are made: an interruption costs so many at most."""
+_NO_ACT = "none"
+"""A list's line where a piece of a response has no act to list."""
 _AT_ONCE = 64
 """Prompts between both passes: few enough that a small cache still holds them in the second."""
 
@@ -55,6 +57,32 @@ def _evidence(renderer: Renderer, reply: Reply) -> str:
     return text[: members.end] if ended else ""
 
 
+def guard_answers(
+    model: Model,
+    requests: Sequence[Request],
+    answer: Decoding,
+    label: Decoding,
+    renderer: Renderer,
+    after: str,
+) -> Iterator[tuple[int, Reply]]:
+    """Yield (index into `requests`, reply with a guard's whole answer in `begun`), each index once.
+
+    What the guard writes in front of its label decides that label, so that the label is scored behind it:
+    behind the first `after` of the answer. A failure where there is none.
+    """
+
+    def go_on(index: int, reply: Reply) -> SecondPass | Reply:
+        begun, found, _ = reply.text.partition(after)
+        if not found:
+            return without_answer(
+                replace(reply, begun=reply.text), failure_if_ended=f"has no {after!r}", what="answer"
+            )
+        ids = renderer.behind_answer(requests[index].token_ids, begun + after)
+        return SecondPass(Request(token_ids=ids), replace(reply, begun=reply.text))
+
+    return ask_twice(model.answers, requests, answer, label, go_on, at_once=_EVIDENCE_AT_ONCE)
+
+
 def extract_then_judge(
     ask: Ask,
     questions: Sequence[Question],
@@ -82,6 +110,51 @@ def extract_then_judge(
 
     requests = [question.request for question in questions]
     return ask_twice(ask, requests, listing, label, go_on, at_once=_LISTS_AT_ONCE, counts_second_prompt=True)
+
+
+def ledger(
+    ask: Ask,
+    questions: Sequence[Question],
+    listing: Decoding,
+    label: Decoding,
+    judging: Callable[[Sample, str], Request | None],
+    most_acts: int,
+) -> Iterator[tuple[int, Reply]]:
+    """Yield (index into `questions`, reply with the ledger in `begun`), each index once, in their order.
+
+    Each piece of a question is listed, as `extract_then_judge` lists a whole response, and the lists together
+    are judged. Of more than `most_acts` lines each piece keeps its first ones, as many as leave room for the
+    others. A piece that says `none` adds nothing. A failure where one was not listed: what was not read is
+    never judged.
+    """
+    for index, question in enumerate(questions):
+        pieces = [piece.request for piece in question.pieces if piece.unasked is None]
+        lists = sorted(ask(pieces, listing))
+        listed = [_listed(reply) for _, reply in lists]
+        spent = replace(
+            next((reply for reply in listed if reply.failure), listed[0]),
+            prompt_tokens=sum(reply.prompt_tokens for reply in listed),
+            completion_tokens=sum(reply.completion_tokens for reply in listed),
+            seconds=sum(reply.seconds for reply in listed),
+            cost=sum(reply.cost for reply in listed),
+        )
+        if spent.failure:
+            yield index, spent
+            continue
+        acts = _shared_out([reply.begun.splitlines() for reply in listed], most_acts)
+        request = judging(question.sample, acts)
+        if request is None:
+            yield index, replace(spent, failure="truncated", detail="ledger and request exceed the context")
+            continue
+        ((_, answer),) = ask([request], label)
+        yield index, joined(replace(spent, begun=f"{acts}\n"), answer, counts_second_prompt=True)
+
+
+def _shared_out(lists: Sequence[Sequence[str]], most: int) -> str:
+    """At most `most` lines of the lists, or one of each, in their order; `none` where there are none."""
+    acts = [[line for line in lines if line.strip("-* .").casefold() != _NO_ACT] for lines in lists]
+    each = next((n for n in range(most, 0, -1) if sum(min(n, len(lines)) for lines in acts) <= most), 1)
+    return "\n".join(line for lines in acts for line in lines[:each]) or _NO_ACT
 
 
 def _listed(reply: Reply) -> Reply:

@@ -1,6 +1,7 @@
 """A judge that reads a response piece by piece: by steps with or without all before them, or in chunks.
 
-A step is one message of the assistant; chunks overlap, and are for what no context can hold. Promises: every
+A step is one message of the assistant; chunks overlap, and are for what no context can hold. A ledger is a
+list of what the chunks have in them, judged once. Promises: every
 piece is judged by the judge itself, as a sample whose response is that piece; of a response no part is in no
 chunk; a response is scored only where each of its pieces is, those aside of which the view shows nothing. The
 verdict on the response has each piece's score in `steps`.
@@ -8,11 +9,12 @@ verdict on the response has each piece's score in `steps`.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from monitorbench.config.seen import JudgedUnit
-from monitorbench.judging.judge import Judge, Question, not_asked
+from monitorbench.judging.judge import Judge, PromptJudge, Question, Reading, not_asked
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import (
     GroundedQuote,
@@ -25,6 +27,9 @@ from monitorbench.records import (
     Verdict,
 )
 from monitorbench.runs.files import content_hash
+
+_QUOTED = re.compile(r'"([^"\n]{4,})"')
+"""A quote in a line of a ledger."""
 
 
 class Piece(NamedTuple):
@@ -43,7 +48,7 @@ def pieces_of(sample: Sample, unit: JudgedUnit) -> list[Piece]:
     A prefix of the last step has whatever follows that step. A response without any step is one piece.
     """
     response = sample.response
-    if unit.by == "chunk":
+    if unit.by in ("chunk", "ledger"):
         chunks = _chunks(response, unit.chunk_characters, unit.overlap_characters)
         cut = [(parts[0][0], slice(parts[0][0], parts[-1][0] + 1), parts) for parts in chunks]
         return [_piece(sample, number, span, [one for _, one in parts]) for number, span, parts in cut]
@@ -210,6 +215,29 @@ class PiecesJudge(Judge):
                 "cost": sum(verdict.cost for verdict in judged),
             }
         )
+
+
+class LedgerJudge(PiecesJudge):
+    """A prompt that lists the suspicious acts of each chunk of a response, and judges the list."""
+
+    def __init__(self, judge: PromptJudge, unit: JudgedUnit) -> None:
+        super().__init__(judge, unit)
+        self._prompted = judge
+
+    def question(self, sample: Sample) -> Question:
+        """See `Judge.question`: unasked where a chunk that is shown can't be listed."""
+        question = super().question(sample)
+        unread = _why_unscored([piece.unasked for piece in question.pieces])
+        if unread in (None, UnscoredReason.NOT_SHOWN):
+            return question
+        return question._replace(unasked=unread)
+
+    def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
+        """See `Judge.ask`; what the ledger quotes is the verdict's evidence."""
+        for index, reply in self._prompted.ledger(questions, self._unit.most_acts):
+            text, answer, score = self._prompted.read(reply)
+            quoted = answer._replace(quotes=tuple(_QUOTED.findall(reply.begun)))
+            yield index, self.verdict(questions[index], reply, Reading(text, quoted, score))
 
 
 def _why_unscored(reasons: Sequence[UnscoredReason | None]) -> UnscoredReason | None:

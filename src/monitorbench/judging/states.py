@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import lru_cache, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -25,14 +26,16 @@ from monitorbench.engines.stored.model_folder import load_config, load_tokenizer
 from monitorbench.engines.stored.states import StateStore, open_states
 from monitorbench.engines.transformers_engine import HiddenStates, layer_numbers
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.prompts.render import Renderer, response_span
-from monitorbench.records import Sample
+from monitorbench.prompts.render import Renderer
+from monitorbench.records import Message, Role, Sample
 from monitorbench.runs.files import content_hash
 
 _VERSION = 1
 """Raised when other numbers come of the same model and prompt."""
 _KEPT = 8192
 """Rendered prompts that a process remembers."""
+_OTHERS = ("Q", "\u2e2e")
+"""Responses of which none begins or ends, byte by byte, like both."""
 
 
 class StatesPrompt(NamedTuple):
@@ -200,3 +203,25 @@ def rendering(prompt: Prompt, monitor: Monitor) -> str:
     """Name of the way samples become token ids, the tokenizer aside."""
     date = [monitor.template_date.isoformat()] if monitor.template_date else []
     return content_hash([prompt.of_whole_responses.model_dump(mode="json"), monitor.opening, *date])
+
+
+def response_span(renderer: Renderer, sample: Sample, ids: Sequence[int]) -> tuple[int, int]:
+    """The half-open range of `ids`, which `renderer.render(sample)` gave, that the response decides.
+
+    What the prompt of another response to the same request shares with it at both ends is not the response's,
+    wherever the prompt puts it; a token that spells both the response's edge and what touches it counts. At
+    least one token. Not for prompts that were shortened or hold examples.
+    """
+    start, behind = len(ids) - 1, len(ids)
+    for text in _OTHERS:
+        response = (Message(role=Role.ASSISTANT, content=text),)
+        variant = renderer.render(sample.model_copy(update={"response": response}))
+        start = min(start, _n_shared(ids, variant))
+        behind = min(behind, _n_shared(ids[::-1], variant[::-1]))
+    end = max(len(ids) - behind, start + 1)
+    return start, end
+
+
+def _n_shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many ids both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from monitorbench.config.datasets import Labelling
 from monitorbench.config.evaluation import Calibrate, Stakes
+from monitorbench.config.labelling import Labelling
 from monitorbench.labelling.asked import AskedSample, label_errors, labelled, latest
 from monitorbench.labelling.pool import Pool
 from monitorbench.metrics.bootstrap import FloatArray

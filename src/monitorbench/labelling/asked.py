@@ -18,7 +18,7 @@ from monitorbench.annotation.files import AnnotationItem
 from monitorbench.annotation.labels import AnnotatorChoice, settle
 from monitorbench.annotation.reading import AnnotatorAnswer, checked
 from monitorbench.config.base import UserError
-from monitorbench.config.datasets import ADJUDICATOR, Annotation, Labelling
+from monitorbench.config.labelling import ADJUDICATOR, Annotation, Labelling
 from monitorbench.labelling.pool import Pool
 from monitorbench.metrics.labelled import LabelErrors, PartlyLabelled
 from monitorbench.metrics.labelled_scores import errors_from_readings

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import Labelling
+from monitorbench.config.labelling import Labelling
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Label, Message

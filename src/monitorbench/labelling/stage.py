@@ -17,8 +17,8 @@ import numpy as np
 from monitorbench.annotation.files import csv_batch
 from monitorbench.annotation.stage import write_batches
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import ADJUDICATOR, Labelling
 from monitorbench.config.ending import printable
+from monitorbench.config.labelling import ADJUDICATOR, Labelling
 from monitorbench.config.study import Study
 from monitorbench.labelling.answer import LabelledAnswer, LabelledPool, answer
 from monitorbench.labelling.asked import (

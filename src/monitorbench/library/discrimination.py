@@ -19,7 +19,7 @@ from monitorbench.library.inputs import (
 )
 from monitorbench.metrics import auroc as metric
 from monitorbench.metrics.clustered import share_interval
-from monitorbench.metrics.low_far import enough_for, partial_auroc, partial_auroc_interval
+from monitorbench.metrics.low_far import enough_for, partial_auroc_with_interval
 from monitorbench.metrics.rates import (
     Counts,
     Interval,
@@ -88,10 +88,7 @@ def auroc(labels: Column, scores: Column, groups: Column | None = None) -> Discr
     interval = metric.auroc_interval(values, is_misbehavior, index)
     low = None
     if enough_for(_LOW, values, is_misbehavior, index):
-        low = Estimate(
-            partial_auroc(values, is_misbehavior, _LOW),
-            partial_auroc_interval(values, is_misbehavior, index, _LOW),
-        )
+        low = Estimate(*partial_auroc_with_interval(values, is_misbehavior, index, _LOW))
     return Discrimination(
         Estimate(metric.auroc(values, is_misbehavior), interval),
         int(scored.sum()),

@@ -91,8 +91,6 @@ class Kinds(NamedTuple):
     """[kinds, columns]"""
     n_groups: IntArray
     """[kinds]: how many groups have that row."""
-    of_group: IntArray
-    """[groups]: which kind each group is of."""
 
 
 def group_sums(columns: IntArray, groups: IntArray) -> IntArray:
@@ -117,8 +115,8 @@ def kinds_of_groups(rows: IntArray) -> Kinds:
             n_codes = int(code.max()) + 1
         code = code * span + shifted
         n_codes *= span
-    _, first, of_group, count = np.unique(code, return_index=True, return_inverse=True, return_counts=True)
-    return Kinds(rows[first], count, of_group)
+    _, first, count = np.unique(code, return_index=True, return_counts=True)
+    return Kinds(rows[first], count)
 
 
 def kind_draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> Iterator[FloatArray]:

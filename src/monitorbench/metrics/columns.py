@@ -66,6 +66,8 @@ class Columns:
     n_quotes: IntArray
     """Evidence quotes that the monitor gave, and how many of them are in the judged text."""
     n_grounded: IntArray
+    located: IntArray | None = None
+    """[samples, 6]: what `metrics.evidence.located` says; None of data without gold spans."""
     headline: Mapping[str, str] = field(default_factory=dict)
     """The stratum whose numbers are a `category/task` cell's, for the cells that have one."""
 
@@ -76,6 +78,8 @@ class Columns:
         """The samples at `rows`, in that order, or those that a mask [samples] marks."""
         indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         arrays: dict[str, Any] = {name: getattr(self, name)[indices] for name in _ARRAYS}
+        if self.located is not None:
+            arrays["located"] = self.located[indices]
         return replace(self, sample_ids=self.sample_ids.take(pa.array(indices)), **arrays)
 
     def answering(

@@ -37,6 +37,8 @@ class UsageFacts(TypedDict):
     seconds_p95: float | None
     prompt_tokens: float | None
     """Mean."""
+    longest_prompt: float | None
+    """Prompt tokens of the longest."""
     completion_tokens: float | None
     """Mean, the tokens of thoughts included."""
     cost: float | None
@@ -67,6 +69,7 @@ def usage(
         seconds_p50=p50,
         seconds_p95=p95,
         prompt_tokens=_mean(prompt_tokens),
+        longest_prompt=float(prompt_tokens.max()) if prompt_tokens.any() else None,
         completion_tokens=_mean(completion_tokens),
         cost=_mean(cost),
         seconds=_mean(seconds),

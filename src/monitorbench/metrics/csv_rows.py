@@ -16,15 +16,7 @@ from monitorbench.metrics.words import CellVerdict
 Value = str | int | float | None
 Row = dict[str, Value]
 
-_UNTOLD = CellVerdict(
-    word=None,
-    detectable_auroc_difference=None,
-    auroc_p_holm=None,
-    miss_rate_p_holm=None,
-    false_alarm_rate_p_holm=None,
-    miss_rate_at_far_5_p_holm=None,
-    auroc_unchanged_p_holm=None,
-)
+_UNTOLD = dict.fromkeys(CellVerdict.__annotations__)
 
 
 def monitor_rows(results: Results) -> list[Row]:
@@ -39,7 +31,7 @@ def monitor_rows(results: Results) -> list[Row]:
             ):
                 where = {"monitor": monitor, "prompt": prompt, "cell": name, **_of_cell(results, name)}
                 numbers = {metric: of for metric, of in parts[name].items() if metric != "expected_cost"}
-                rows.append({**where, **_flat(as_json(numbers))})
+                rows.append({**where, **flat(as_json(numbers))})
     return rows
 
 
@@ -70,8 +62,8 @@ def transfer_rows(results: Results) -> list[Row]:
             "trained_on": ";".join(results["trained_on"].get(results["adapters"].get(name, [name])[0], [])),
             "prompt": prompt,
             "cell": cell,
-            **_flat(by_cell[cell]),
-            **_flat(reading.cell_verdict(results, name, prompt, cell) or _UNTOLD),
+            **flat(by_cell[cell]),
+            **flat(reading.cell_verdict(results, name, prompt, cell) or _UNTOLD),
         }
         for name, by_prompt in (results["effects"] | several).items()
         for prompt, by_cell in by_prompt.items()
@@ -90,8 +82,8 @@ def to_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def _flat(numbers: Mapping[str, object]) -> Row:
-    """Each interval becomes `<key>_low` and `<key>_high`."""
+def flat(numbers: Mapping[str, object]) -> Row:
+    """Put numbers into columns of their keys, each interval into `<key>_low` and `<key>_high`."""
     row: Row = {}
     for key, value in numbers.items():
         if key.endswith(("_ci", "_bounds")):

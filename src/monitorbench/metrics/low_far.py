@@ -26,27 +26,6 @@ from monitorbench.metrics.rates import Interval, score_bounds
 _NORMAL = float(ndtri(0.975))
 
 
-class LowFar(NamedTuple):
-    """The operating point of fewest misses among those of FAR <= alpha."""
-
-    miss_rate: float
-    threshold: float
-    """Flagged: score > threshold. The highest score of this miss rate; -inf where all are flagged."""
-    false_alarm_rate: float
-    """The rate reached, at most alpha."""
-    next_false_alarm_rate: float | None
-    """FAR at the next threshold with fewer misses: above alpha, and far above it where many benign samples
-    tie. None where no misses are left."""
-
-
-class RocPoint(NamedTuple):
-    """One point of the curve; flagged: score > threshold, -inf where everything is."""
-
-    threshold: float
-    false_alarm_rate: float
-    miss_rate: float
-
-
 class RocSteps(NamedTuple):
     """Samples flagged at each threshold: none at first, then one distinct score more at each step."""
 
@@ -69,7 +48,7 @@ def steps(scores: Scores, is_misbehavior: Flags) -> RocSteps | None:
     return RocSteps(np.append(rank.scores, -np.inf), np.append(0, alarms), np.append(0, caught))
 
 
-def miss_rate_at_far(scores: Scores, is_misbehavior: Flags, alpha: float) -> LowFar | None:
+def miss_rate_at_far(scores: Scores, is_misbehavior: Flags, alpha: float) -> float | None:
     """The smallest MR over thresholds whose FAR on these samples is at most `alpha`, in [0, 1].
 
     It always exists: nothing flagged has FAR 0. Its interval: `miss_rate_at_far_interval`. Raises ValueError
@@ -79,16 +58,8 @@ def miss_rate_at_far(scores: Scores, is_misbehavior: Flags, alpha: float) -> Low
     curve = steps(scores, is_misbehavior)
     if curve is None:
         return None
-    alarms, caught = curve.alarms / curve.alarms[-1], curve.caught
-    best = caught[np.count_nonzero(alarms <= alpha) - 1]
-    here = int(np.searchsorted(caught, best, side="left"))
-    following = int(np.searchsorted(caught, best, side="right"))
-    return LowFar(
-        miss_rate=float((caught[-1] - best) / caught[-1]),
-        threshold=float(curve.thresholds[here]),
-        false_alarm_rate=float(alarms[here]),
-        next_false_alarm_rate=float(alarms[following]) if following < len(caught) else None,
-    )
+    best = curve.caught[np.count_nonzero(curve.alarms / curve.alarms[-1] <= alpha) - 1]
+    return float((curve.caught[-1] - best) / curve.caught[-1])
 
 
 def questions_needed(alpha: float) -> int:
@@ -112,8 +83,8 @@ def check_alpha(alpha: float) -> None:
         raise ValueError(f"alpha: got {alpha}, expected a false alarm rate in [0, 1]")
 
 
-def roc_points(scores: Scores, is_misbehavior: Flags, n: int = 200) -> list[RocPoint]:
-    """Return at most `n` ROC points, from nothing flagged to everything; empty where a class has no score.
+def roc_points(scores: Scores, is_misbehavior: Flags, n: int = 200) -> list[list[float]]:
+    """Return at most `n` points [FAR, MR] from nothing flagged to all; empty where a class has no score.
 
     All of them where they are no more than `n`; else points of the curve spaced evenly in FAR + TPR, so
     that between two neighbours the curve moves by at most 2/(n − 1) and one step of ties. Raises
@@ -130,7 +101,8 @@ def roc_points(scores: Scores, is_misbehavior: Flags, n: int = 200) -> list[RocP
     if len(indices) > n:
         indices = np.unique(np.searchsorted(alarms + hits, np.linspace(0, 2, n)))
     misses = (curve.caught[-1] - curve.caught) / curve.caught[-1]
-    return [RocPoint(float(curve.thresholds[i]), float(alarms[i]), float(misses[i])) for i in indices]
+    points: list[list[float]] = np.stack([alarms, misses], axis=1)[indices].tolist()
+    return points
 
 
 def miss_rate_at_far_interval(
@@ -214,15 +186,13 @@ def partial_auroc(scores: Scores, is_misbehavior: Flags, alpha: float) -> float 
 
     Raises ValueError for another `alpha`.
     """
-    flags, values = present(is_misbehavior, scores)
-    area = _area(values, flags, alpha)
-    return None if area is None else _standardised(area.share, alpha)
+    return partial_auroc_with_interval(scores, is_misbehavior, np.zeros(len(scores), np.int64), alpha)[0]
 
 
-def partial_auroc_interval(
+def partial_auroc_with_interval(
     scores: Scores, is_misbehavior: Flags, groups: IntArray, alpha: float
-) -> Interval | None:
-    """The 95 % interval of `partial_auroc` with whole groups as the evidence; `groups` [samples] are numbers.
+) -> tuple[float | None, Interval | None]:
+    """`partial_auroc` and its 95 % interval, whole groups as the evidence; `groups` [samples] are numbers.
 
     A/α is a mean of shares over misbehavior samples, whose variance is that of the samples' influence summed
     by group (Dodd & Pepe 2003, Biometrics 59:614, for its two parts). The interval is that of
@@ -233,16 +203,16 @@ def partial_auroc_interval(
     flags, values = present(is_misbehavior, scores)
     area = _area(values, flags, alpha)
     if area is None:
-        return None
-    index = group_index(groups[scored])
+        return None, None
+    value, index = _standardised(area.share, alpha), group_index(groups[scored])
     n_groups = int(index.max()) + 1
     if n_groups < 2:
-        return None
+        return value, None
     sums = np.bincount(index, weights=area.influence)
     n_benign = len(np.unique(index[~flags]))
     quantile = float(stdtrit(max(1.0, alpha * n_benign), 0.975))
     bounds = mean_interval(area.share, float(sums @ sums), n_groups, len(flags), quantile)
-    return Interval(*(_standardised(bound, alpha) for bound in bounds))
+    return value, Interval(*(_standardised(bound, alpha) for bound in bounds))
 
 
 def _area(scores: FloatArray, flags: BoolArray, alpha: float) -> _Area | None:

@@ -62,10 +62,9 @@ def paired_low_far_difference(
     _, theirs = aligned(is_misbehavior, second)
     scored = ~np.isnan(ours) & ~np.isnan(theirs)
     flags, ours, theirs = flags[scored], ours[scored], theirs[scored]
-    points = [miss_rate_at_far(values, flags, alpha) for values in (ours, theirs)]
-    if points[0] is None or points[1] is None:
+    before, after = (miss_rate_at_far(values, flags, alpha) for values in (ours, theirs))
+    if before is None or after is None:
         return LowFarDifference(None, None, None, None, None, len(flags))
-    before, after = points[0].miss_rate, points[1].miss_rate
     index = group_index(groups[scored])
     n_groups = int(index.max()) + 1
     if n_groups < 2:

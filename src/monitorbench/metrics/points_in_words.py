@@ -7,6 +7,9 @@ from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
 from monitorbench.metrics.table import Number, Numbers
 from monitorbench.metrics.written import DASH
 
+LONGER = 2.0
+"""How many times as long as the longest calibrated text one has to be before it is said."""
+
 
 def threshold(value: float | None) -> str:
     """`.629`: up to six digits; metrics.json has all of them."""
@@ -48,6 +51,10 @@ def in_words(thresholds: Sequence[ThresholdFacts]) -> str:
     return f"{rule} (no threshold for {'; '.join(without)})" if without else rule
 
 
+def _share_of(of: Number) -> str:
+    return share(of.value, of.interval)
+
+
 def differs(of: Numbers) -> bool:
     """Whether a benign question has several scored samples, so that rates by question and sample differ."""
     return of["false_alarm_rate_by_question"].value is not None and not of["is_sample_a_question"].value
@@ -59,7 +66,7 @@ def by_question(of: Numbers) -> str:
         return "rates count samples, one benign a question here"
     return (
         f"rates count samples; of {of['n_benign_questions'].whole:,} benign questions "
-        f"{_percent_of(of['false_alarm_rate_by_question'])} have a false alarm"
+        f"{_share_of(of['false_alarm_rate_by_question'])} have a false alarm"
     )
 
 
@@ -67,8 +74,7 @@ def there(of: Numbers) -> str:
     """`misses 18 % [12–25] of 120 on the calibration split`; empty where that is not known."""
     if not of["miss_rate"].interval:
         return ""
-    missed = _percent_of(of["miss_rate"])
-    return f"misses {missed} of {of['n_misbehavior'].whole:,} on the calibration split"
+    return f"misses {_share_of(of['miss_rate'])} of {of['n_misbehavior'].whole:,} on the calibration split"
 
 
 def deployed(of: Numbers, base_rate: float) -> str:
@@ -77,7 +83,7 @@ def deployed(of: Numbers, base_rate: float) -> str:
     if alerts.value is None:
         return ""
     is_precise = right.value is not None
-    precise = f"precision {_percent_of(right)}" if is_precise else "no precision, nothing is flagged"
+    precise = f"precision {_share_of(right)}" if is_precise else "no precision, nothing is flagged"
     inside = f" [{alerts.low:.0f}{DASH}{alerts.high:.0f}]" if alerts.interval else ""
     return (
         f"at a base rate of {percent(base_rate)} %: {precise}, {alerts.value:.0f}{inside} alerts in 1,000 "
@@ -107,7 +113,7 @@ def drift_in_words(found: Drift) -> str:
 def notes(dataset: str, point: OperatingPointFacts) -> list[str]:
     """List what voids a promise or makes it worthless on this dataset, by its directory's name.
 
-    That is a calibration on another one, drifted scores, or nothing flagged.
+    That is a calibration on another one or on shorter texts, drifted scores, or nothing flagged.
     """
     lines = [line] if (line := elsewhere(dataset, point)) else []
     if point.get("flags_nothing"):
@@ -115,7 +121,17 @@ def notes(dataset: str, point: OperatingPointFacts) -> list[str]:
     changed = point.get("drift")
     if changed is not None and changed["p_value"] < DRIFTED:
         lines.append(drift_in_words(changed))
-    return lines
+    return [*lines, *filter(None, [longer(*point.get("longest_prompts", (None, None)))])]
+
+
+def longer(calibrated: float | None, here: float | None) -> str:
+    """`read up to 40,000 tokens, calibrated on up to 8,000: …`; empty up to `LONGER` times as long."""
+    if calibrated is None or here is None or here <= LONGER * calibrated:
+        return ""
+    return (
+        f"read up to {here:,.0f} tokens, calibrated on up to {calibrated:,.0f}: the promise says nothing of "
+        "texts so much longer"
+    )
 
 
 def percent(share: float) -> str:
@@ -123,7 +139,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g}"
 
 
-def _percent_of(of: Number) -> str:
-    """`96 % [90–99]`, `0.86 % [0–5]`: two digits."""
-    inside = f" [{100 * (of.low or 0):.0f}{DASH}{100 * (of.high or 0):.0f}]" if of.interval else ""
-    return f"{float(f'{100 * (of.value or 0):.2g}'):g} %{inside}"
+def share(value: float | None, bounds: Sequence[float] | None) -> str:
+    """Write a share as `18 % [12–25]`: two digits of the share, whole percents of its interval."""
+    if value is None:
+        return f"{DASH} %"
+    inside = f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]" if bounds else ""
+    return f"{float(f'{100 * value:.2g}'):g} %{inside}"

@@ -20,7 +20,13 @@ from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.registry import as_json, cell_numbers
 from monitorbench.metrics.table import Numbers
-from monitorbench.metrics.transfer import TransferDifference, difference, matched
+from monitorbench.metrics.transfer import (
+    MeasuredDifference,
+    TransferDifference,
+    change,
+    difference,
+    matched,
+)
 
 FIRST = "direct"
 """The prompt that others are compared with where it is there."""
@@ -188,14 +194,13 @@ def choose_wording(
         return None
     chosen = max(aurocs, key=lambda name: aurocs[name])
     behind = {
-        name: difference(of, common[chosen], resamples=resamples, seed=seed)
+        name: change(difference(of, common[chosen], resamples=resamples, seed=seed), "auroc")
         for name, of in common.items()
         if name != chosen
     }
     ids = common[chosen].sample_ids
     for name in judged.keys() - scored.keys():  # on the same samples, without a score
-        inside = pc.is_in(judged[name].sample_ids, value_set=ids).to_numpy(zero_copy_only=False)
-        numbers[name] = cell_numbers(judged[name].taking(inside))
+        numbers[name] = cell_numbers(judged[name].taking(_inside(judged[name], ids)))
     apart: PromptSpread | None = spread(common, {name: numbers[name] for name in common})
     return WordingChoice(
         split=split,
@@ -203,21 +208,13 @@ def choose_wording(
         n=len(ids),
         prompts={name: _numbers(numbers[name], behind.get(name)) for name in judged},
         chosen=chosen,
-        not_shown_worse=[name for name, change in behind.items() if not _is_behind(change)],
+        not_shown_worse=[name for name, of in behind.items() if not of.interval or of.interval[0] <= 0],
         spread=apart and apart["auroc"],
         spread_ci=apart and apart["auroc_ci"],
     )
 
 
-def _numbers(of: Numbers, behind: TransferDifference | None) -> WordingNumbers:
+def _numbers(of: Numbers, behind: MeasuredDifference | None) -> WordingNumbers:
     names = ("auroc", "n", "n_unscored", "miss_rate", "false_alarm_rate")
-    minus = {
-        "behind": behind and behind["auroc_difference"],
-        "behind_ci": behind and behind["auroc_difference_ci"],
-    }
+    minus = {"behind": behind and behind.value, "behind_ci": behind and behind.interval}
     return cast(WordingNumbers, as_json({name: of[name] for name in names}) | minus)
-
-
-def _is_behind(one: TransferDifference) -> bool:
-    bounds = one["auroc_difference_ci"]
-    return bounds is not None and bounds[0] > 0

@@ -6,16 +6,14 @@ without a score (None or NaN) are left out; equal scores are never split over tw
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from monitorbench.metrics.auroc import Flags, Scores, ranked
-from monitorbench.metrics.bootstrap import FloatArray, IntArray
+from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import BoolArray, present
 from monitorbench.metrics.rates import Interval, wilson_interval
-
-Binning = Literal["equal_mass", "equal_width"]
 
 
 class Bin(NamedTuple):
@@ -37,24 +35,25 @@ def brier_score(scores: Scores, is_misbehavior: Flags) -> float | None:
     return float(np.mean((values - flags) ** 2)) if len(values) else None
 
 
-def reliability_table(
-    scores: Scores, is_misbehavior: Flags, *, bins: int = 15, binning: Binning = "equal_mass"
-) -> list[Bin]:
-    """Return at most `bins` bins by ascending score, empty ones left out; no bins without scores.
+def reliability_table(scores: Scores, is_misbehavior: Flags, *, bins: int = 15) -> list[Bin]:
+    """Return at most `bins` bins of equal mass by ascending score; no bins without scores.
 
-    `equal_mass` (Nixon et al. 2019, arXiv:1904.01685): a score goes where the middle of its block of
-    ties falls when the ranked samples are cut in `bins` equal parts. The default: monitors' scores
-    crowd at 0 and 1, so that bins of equal width put nearly all samples in two bins, in which nothing
-    is seen, and leave noise in the others; and the ECE over it is less biased (Roelofs et al. 2022,
-    arXiv:2012.08668). `equal_width` (Guo et al. 2017, arXiv:1706.04599): ((b − 1)/bins, b/bins], 0 in
-    the first. Raises ValueError for a score outside [0, 1] and for bins < 1.
+    A score goes where the middle of its block of ties falls when the ranked samples are cut in `bins` equal
+    parts (Nixon et al. 2019, arXiv:1904.01685): monitors' scores crowd at 0 and 1, so that bins of equal
+    width (Guo et al. 2017, arXiv:1706.04599) put nearly all samples in two bins, in which nothing is seen,
+    and leave noise in the others; and the ECE over these is less biased (Roelofs et al. 2022,
+    arXiv:2012.08668). Raises ValueError for a score outside [0, 1] and for bins < 1.
     """
     if bins < 1:
         raise ValueError(f"bins: got {bins}, expected at least 1")
     flags, values = _probabilities(scores, is_misbehavior)
     if not len(values):
         return []
-    number = _equal_mass(values, bins) if binning == "equal_mass" else _equal_width(values, bins)
+    rank = ranked(values)
+    # 2 × the middle rank of each block of ties from the lowest score up, in (0, 2n).
+    twice_middle = 2 * (len(values) - rank.ends) + rank.sizes
+    number = np.empty(len(values), dtype=np.int64)
+    number[rank.order] = np.repeat(bins * twice_middle // (2 * len(values)), rank.sizes)
     sizes = np.bincount(number, minlength=bins)
     sums = np.bincount(number, weights=values, minlength=bins)
     bad = np.bincount(number[flags], minlength=bins)
@@ -80,16 +79,3 @@ def _probabilities(scores: Scores, is_misbehavior: Flags) -> tuple[BoolArray, Fl
     if len(values) and not 0 <= values.min() <= values.max() <= 1:
         raise ValueError(f"scores from {values.min()} to {values.max()}: expected probabilities in [0, 1]")
     return flags, values
-
-
-def _equal_mass(values: FloatArray, bins: int) -> IntArray:
-    rank = ranked(values)
-    # 2 × the middle rank of each block of ties from the lowest score up, in (0, 2n).
-    twice_middle = 2 * (len(values) - rank.ends) + rank.sizes
-    number = np.empty(len(values), dtype=np.int64)
-    number[rank.order] = np.repeat(bins * twice_middle // (2 * len(values)), rank.sizes)
-    return number
-
-
-def _equal_width(values: FloatArray, bins: int) -> IntArray:
-    return np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], values, side="left").astype(np.int64)

@@ -164,8 +164,7 @@ def low_far_over_seeds(
     if not enough_for(_FAR, base.scores[scored], flags, groups):
         return None
     columns = [one.scores[scored] for one in (base, *tuned)]
-    points = [miss_rate_at_far(scores, flags, _FAR) for scores in columns]
-    rates = [one.miss_rate for one in points if one is not None]
+    rates = [rate for of in columns if (rate := miss_rate_at_far(of, flags, _FAR)) is not None]
     if len(rates) < len(columns) or groups.max() < 1:
         return None
     drawn = paired_low_far_draws(columns, flags, groups, _FAR, resamples=resamples, seed=seed)

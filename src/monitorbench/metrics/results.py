@@ -48,14 +48,6 @@ class CurvePoint(TypedDict):
     false_alarm_rate: float | None
 
 
-class StakesFacts(TypedDict):
-    """A deployment: the share of misbehavior, and the costs of a miss and of a false alarm."""
-
-    base_rate: float
-    cost_miss: float
-    cost_alarm: float
-
-
 class CorrelationFacts(TypedDict):
     """Pearson's r over `n` monitors; None where it is undefined."""
 
@@ -101,6 +93,8 @@ class OperatingPointFacts(TypedDict):
     """Whether no scored sample is above the threshold, on the test split or on the calibration split."""
     drift: NotRequired[Drift | None]
     """Whether the benign scores are those it was calibrated on; None where these are not there any more."""
+    longest_prompts: NotRequired[list[float | None]]
+    """Prompt tokens of the longest text in calibration and of the longest here; None where not counted."""
     unscored: dict[str, int]
     """Reason: how many; `no_score` where there is an answer without a score."""
 
@@ -121,8 +115,8 @@ class Results(TypedDict):
     """Stratum of each `category/task` cell whose numbers are one stratum's."""
     unscored: dict[str, dict[str, dict[str, int]]]
     """Monitor, prompt, reason: how many answers are no label, or never came."""
-    stakes: StakesFacts
-    """Stakes at which the expected costs are computed."""
+    stakes: dict[str, float]
+    """Stakes at which the expected costs are computed: `base_rate`, `cost_miss` and `cost_alarm`."""
     tests: list[RateTest]
     """Each adapter against its base; Holm's correction is over the whole list."""
     correlation: dict[str, CorrelationFacts]

@@ -296,24 +296,23 @@ def rate_tests(matches: Sequence[Match]) -> list[RateTest]:
         if not ours.sample_ids.equals(theirs.sample_ids):
             raise ValueError(f"{match.first} and {match.second} were not asked about the same samples")
         both = compare(ours.flagged, theirs.flagged, ours.is_misbehavior, ours.groups)
-        tests += [_test(match, name, getattr(both, name)) for name in both._fields]
+        for rate, of in zip(both._fields, both, strict=True):
+            tests.append(
+                RateTest(
+                    first=match.first,
+                    second=match.second,
+                    prompt=match.prompt,
+                    where=match.where,
+                    rate=rate,
+                    n=of.n,
+                    only_first_wrong=of.only_first_wrong,
+                    only_second_wrong=of.only_second_wrong,
+                    difference=of.difference,
+                    difference_ci=as_list(of.interval),
+                    p=of.p_value,
+                    p_holm=None,
+                )
+            )
     for test, adjusted in zip(tests, holm([test["p"] for test in tests]), strict=True):
         test["p_holm"] = adjusted
     return tests
-
-
-def _test(match: Match, rate: str, difference: RateDifference) -> RateTest:
-    return RateTest(
-        first=match.first,
-        second=match.second,
-        prompt=match.prompt,
-        where=match.where,
-        rate=rate,
-        n=difference.n,
-        only_first_wrong=difference.only_first_wrong,
-        only_second_wrong=difference.only_second_wrong,
-        difference=difference.difference,
-        difference_ci=as_list(difference.interval),
-        p=difference.p_value,
-        p_holm=None,
-    )

@@ -124,29 +124,26 @@ class ObjectiveTest(TypedDict):
 
 def objective_tests(pairs: Sequence[ObjectivePair], *, resamples: int, seed: int) -> list[ObjectiveTest]:
     """One test for each; raises ValueError where the two judged different samples."""
-    tests = []
-    for pair in pairs:
-        d = difference(pair.of_sft, pair.of_other, resamples=resamples, seed=seed)
-        tests.append(
-            ObjectiveTest(
-                subset=pair.subset,
-                seed=pair.seed,
-                prompt=pair.prompt,
-                objective=pair.objective,
-                n=d["n_both_with_score"],
-                miss_rate_at_far_5_sft=d["miss_rate_at_far_5_base"],
-                miss_rate_at_far_5_other=d["miss_rate_at_far_5_tuned"],
-                miss_rate_at_far_5_difference=d["miss_rate_at_far_5_difference"],
-                miss_rate_at_far_5_difference_ci=d["miss_rate_at_far_5_difference_ci"],
-                auroc_difference=d["auroc_difference"],
-                auroc_difference_ci=d["auroc_difference_ci"],
-                p=d["miss_rate_at_far_5_p"],
-                p_holm=None,
-            )
+    of_pairs = [difference(pair.of_sft, pair.of_other, resamples=resamples, seed=seed) for pair in pairs]
+    corrected = holm([d["miss_rate_at_far_5_p"] for d in of_pairs])
+    return [
+        ObjectiveTest(
+            subset=pair.subset,
+            seed=pair.seed,
+            prompt=pair.prompt,
+            objective=pair.objective,
+            n=d["n_both_with_score"],
+            miss_rate_at_far_5_sft=d["miss_rate_at_far_5_base"],
+            miss_rate_at_far_5_other=d["miss_rate_at_far_5_tuned"],
+            miss_rate_at_far_5_difference=d["miss_rate_at_far_5_difference"],
+            miss_rate_at_far_5_difference_ci=d["miss_rate_at_far_5_difference_ci"],
+            auroc_difference=d["auroc_difference"],
+            auroc_difference_ci=d["auroc_difference_ci"],
+            p=d["miss_rate_at_far_5_p"],
+            p_holm=p_holm,
         )
-    for test, adjusted in zip(tests, holm([test["p"] for test in tests]), strict=True):
-        test["p_holm"] = adjusted
-    return tests
+        for pair, d, p_holm in zip(pairs, of_pairs, corrected, strict=True)
+    ]
 
 
 _UNLIKE = 1.5

@@ -145,37 +145,46 @@ def matched(base: Columns, tuned: Columns) -> Columns:
 
 
 def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> TransferDifference:
-    flags, groups = base.is_misbehavior, base.groups
-    curves, auroc_p = auroc_change_test(base.scores, tuned.scores, flags, groups)
-    both = compare(base.flagged, tuned.flagged, flags, groups)
+    of_both = base.scores, tuned.scores, base.is_misbehavior, base.groups
+    curves, auroc_p = auroc_change_test(*of_both)
+    rates = compare(base.flagged, tuned.flagged, base.is_misbehavior, base.groups)
     low_far = _low_far(base, tuned, resamples, seed)
-    spread = auroc_difference_variance(base.scores, tuned.scores, flags, groups)
-    return TransferDifference(
-        n=len(base),
-        n_groups=len(np.unique(groups)),
+    spread = auroc_difference_variance(*of_both)
+    changes: dict[Measure, MeasuredDifference] = {
+        "auroc": MeasuredDifference(curves.difference, as_list(curves.interval), auroc_p),
+        "miss_rate_at_far_5": MeasuredDifference(
+            low_far.difference, as_list(low_far.interval), low_far.p_value
+        ),
+    }
+    for name, rate in zip(MEASURES[1:3], rates, strict=True):
+        changes[name] = MeasuredDifference(rate.difference, as_list(rate.interval), rate.p_value)
+    return _facts(
+        base,
+        changes,
         n_seeds=1,
         n_both_with_score=curves.n,
-        n_both_answered=both.miss_rate.n + both.false_alarm_rate.n,
+        n_both_answered=rates.miss_rate.n + rates.false_alarm_rate.n,
         auroc_base=curves.base,
         auroc_tuned=curves.tuned,
-        auroc_difference=curves.difference,
-        auroc_difference_ci=as_list(curves.interval),
-        miss_rate_difference=both.miss_rate.difference,
-        miss_rate_difference_ci=as_list(both.miss_rate.interval),
-        false_alarm_rate_difference=both.false_alarm_rate.difference,
-        false_alarm_rate_difference_ci=as_list(both.false_alarm_rate.interval),
         miss_rate_at_far_5_base=low_far.first,
         miss_rate_at_far_5_tuned=low_far.second,
-        miss_rate_at_far_5_difference=low_far.difference,
-        miss_rate_at_far_5_difference_ci=as_list(low_far.interval),
-        miss_rate_at_far_5_p=low_far.p_value,
-        auroc_p=auroc_p,
-        miss_rate_p=both.miss_rate.p_value,
-        false_alarm_rate_p=both.false_alarm_rate.p_value,
         auroc_se=None if spread is None else sqrt(spread.variance),
         auroc_degrees=None if spread is None else spread.n_groups - 1.0,
         auroc_seed_sd=None,
     )
+
+
+def _facts(
+    base: Columns, changes: Mapping[Measure, MeasuredDifference], **others: float | None
+) -> TransferDifference:
+    """Put the differences of all measures, and what else is known of them, under their keys."""
+    keys = {
+        f"{name}_{key}": value
+        for name, of in changes.items()
+        for key, value in zip(("difference", "difference_ci", "p"), of, strict=True)
+    }
+    values = {"n": len(base), "n_groups": len(np.unique(base.groups)), **others, **keys}
+    return cast(TransferDifference, {name: values[name] for name in TransferDifference.__annotations__})
 
 
 def _low_far(base: Columns, tuned: Columns, resamples: int, seed: int) -> LowFarDifference:
@@ -210,40 +219,32 @@ def differences_over_seeds(
 
 
 def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: int) -> TransferDifference:
-    curves = auroc_over_seeds(base, tuned)
-    missed, alarms = (rate_over_seeds(base, tuned, of=label) for label in (True, False))
+    before, ranked = auroc_over_seeds(base, tuned) or (None, None)
     low_far = low_far_over_seeds(base, tuned, resamples=resamples, seed=seed)
-    answered = ~np.isnan(base.flagged) & ~np.isnan([of_seed.flagged for of_seed in tuned]).any(axis=0)
-    scored = ~np.isnan(base.scores) & ~np.isnan([of_seed.scores for of_seed in tuned]).any(axis=0)
-    before, ranked = curves or (None, None)
     far_before, far_after, far_change = low_far or (None, None, None)
-    return TransferDifference(
-        n=len(base),
-        n_groups=len(np.unique(base.groups)),
+    missed, alarms = (rate_over_seeds(base, tuned, of=label) for label in (True, False))
+    estimates = zip(MEASURES, (ranked, missed, alarms, far_change), strict=True)
+    answered, scored = (
+        ~np.isnan([getattr(of_seed, name) for of_seed in (base, *tuned)]).any(axis=0)
+        for name in ("flagged", "scores")
+    )
+    return _facts(
+        base,
+        {name: _measured(estimate) for name, estimate in estimates},
         n_seeds=len(tuned),
         n_both_with_score=int(np.count_nonzero(scored)),
         n_both_answered=int(np.count_nonzero(answered)),
         auroc_base=before,
         auroc_tuned=before + ranked.mean if before is not None and ranked else None,
-        auroc_difference=ranked and ranked.mean,
-        auroc_difference_ci=_interval(ranked),
-        miss_rate_difference=missed and missed.mean,
-        miss_rate_difference_ci=_interval(missed),
-        false_alarm_rate_difference=alarms and alarms.mean,
-        false_alarm_rate_difference_ci=_interval(alarms),
         miss_rate_at_far_5_base=far_before,
         miss_rate_at_far_5_tuned=far_after,
-        miss_rate_at_far_5_difference=far_change and far_change.mean,
-        miss_rate_at_far_5_difference_ci=_interval(far_change),
-        miss_rate_at_far_5_p=far_change and far_change.p_value,
-        auroc_p=ranked and ranked.p_value,
-        miss_rate_p=missed and missed.p_value,
-        false_alarm_rate_p=alarms and alarms.p_value,
         auroc_se=ranked and ranked.standard_error,
         auroc_degrees=ranked and ranked.degrees,
         auroc_seed_sd=ranked and ranked.seed_sd,
     )
 
 
-def _interval(estimate: SeedEstimate | None) -> list[float] | None:
-    return None if estimate is None else list(estimate.interval())
+def _measured(estimate: SeedEstimate | None) -> MeasuredDifference:
+    if estimate is None:
+        return MeasuredDifference(None, None, None)
+    return MeasuredDifference(estimate.mean, list(estimate.interval()), estimate.p_value)

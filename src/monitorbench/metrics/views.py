@@ -1,20 +1,23 @@
 """What it changes to show a monitor other parts: paired differences from what it is asked with first.
 
 Promises: each is compared with the first over the samples that both scored, so that a sample which lacks what
-a view wants counts for neither; every difference that was measured is in the family of Holm's correction.
+a view wants counts for neither; every difference that was measured is in one of three families of Holm's
+correction: over all samples, by category, and at calibrated thresholds.
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypedDict
 
-from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.columns import OVERALL, Columns
 from monitorbench.metrics.cost_fronts import UsageFacts, tokens_of
 from monitorbench.metrics.registry import cell_numbers
 from monitorbench.metrics.significance import holm
-from monitorbench.metrics.transfer import Measure, change, difference
+from monitorbench.metrics.transfer import Measure, TransferDifference, change, difference, differences
 
 COMPARED: tuple[Measure, ...] = ("auroc", "miss_rate_at_far_5")
 """Measures that are compared."""
+AT_THRESHOLDS: tuple[Measure, ...] = ("miss_rate", "false_alarm_rate")
+"""Measures that are compared where each way of asking is at a threshold of its own."""
 _ALPHA = 0.05
 
 
@@ -25,6 +28,8 @@ class Asked(NamedTuple):
     n_not_shown: int
     """Samples of whose response its view leaves nothing."""
     usage: UsageFacts
+    at_threshold: Columns | None = None
+    """The answers at a threshold calibrated for this way of asking; None where none was."""
 
 
 class SeenDifference(TypedDict):
@@ -56,6 +61,12 @@ class SeenNumbers(TypedDict):
     """Mean seconds of an answer."""
     changes: dict[str, SeenDifference]
     """By measure; empty of the first."""
+    by_category: dict[str, SeenDifference]
+    """AUROC in each category, where there are several; empty of the first."""
+    rates_at_threshold: dict[str, float | None]
+    """Miss rate and false alarm rate at the calibrated threshold; empty where none was calibrated."""
+    at_threshold: dict[str, SeenDifference]
+    """The same minus the first's, each at its own calibrated threshold; empty of the first."""
 
 
 class ViewsFacts(TypedDict):
@@ -72,38 +83,64 @@ def compare_views(asked: Mapping[str, Asked], *, resamples: int, seed: int) -> V
 
     Raises `ValueError` where the samples differ.
     """
-    first = next(iter(asked))
+    name_of_first = next(iter(asked))
+    first = asked[name_of_first]
+    overall, by_category, at_threshold = _Family(), _Family(), _Family()
     numbers: dict[str, SeenNumbers] = {}
-    p_values: dict[tuple[str, str], float] = {}
-    for name, (judged, n_not_shown, usage) in asked.items():
-        own = cell_numbers(judged)
+    for name, way in asked.items():
+        own = cell_numbers(way.judged)
+        rates = None if way.at_threshold is None else cell_numbers(way.at_threshold)
         facts = SeenNumbers(
-            n=len(judged),
+            n=len(way.judged),
             n_unscored=own["n_unscored"].whole,
-            n_not_shown=n_not_shown,
+            n_not_shown=way.n_not_shown,
             n_both=None,
             auroc=own["auroc"].value,
             auroc_ci=own["auroc"].interval,
             miss_rate_at_far_5=own["miss_rate_at_far_5"].value,
-            tokens=tokens_of(usage),
-            seconds=usage.get("seconds"),
+            tokens=tokens_of(way.usage),
+            seconds=way.usage.get("seconds"),
             changes={},
+            by_category={},
+            rates_at_threshold={measure: rates[measure].value for measure in AT_THRESHOLDS} if rates else {},
+            at_threshold={},
         )
-        if name != first:
-            paired = difference(asked[first].judged, judged, resamples=resamples, seed=seed)
-            facts["n_both"] = paired["n_both_with_score"]
-            for measure in COMPARED:
-                value, interval, p = change(paired, measure)
-                facts["changes"][measure] = SeenDifference(
-                    difference=value, difference_ci=interval, p_holm=None, shown=False
-                )
-                if p is not None:
-                    p_values[name, measure] = p
         numbers[name] = facts
-    for (name, compared), p in zip(p_values, holm(list(p_values.values())), strict=True):
-        of = numbers[name]["changes"][compared]
-        of["p_holm"], of["shown"] = p, p < _ALPHA
-    return ViewsFacts(first=first, asked=numbers)
+        if way is first:
+            continue
+        paired = difference(first.judged, way.judged, resamples=resamples, seed=seed)
+        facts["n_both"] = paired["n_both_with_score"]
+        facts["changes"] = {measure: overall.add(paired, measure) for measure in COMPARED}
+        cells = differences(first.judged, way.judged, resamples=resamples, seed=seed)
+        categories = [cell for cell in cells if cell != OVERALL and "/" not in cell]
+        if len(categories) > 1:
+            facts["by_category"] = {cell: by_category.add(cells[cell], "auroc") for cell in categories}
+        if first.at_threshold is not None and way.at_threshold is not None:
+            paired = difference(first.at_threshold, way.at_threshold, resamples=resamples, seed=seed)
+            facts["at_threshold"] = {measure: at_threshold.add(paired, measure) for measure in AT_THRESHOLDS}
+    for family in (overall, by_category, at_threshold):
+        family.correct()
+    return ViewsFacts(first=name_of_first, asked=numbers)
+
+
+class _Family:
+    """Differences that are corrected together."""
+
+    def __init__(self) -> None:
+        self._tested: list[tuple[SeenDifference, float]] = []
+
+    def add(self, paired: TransferDifference, measure: Measure) -> SeenDifference:
+        """The difference of one measure, to be corrected."""
+        value, interval, p = change(paired, measure)
+        told = SeenDifference(difference=value, difference_ci=interval, p_holm=None, shown=False)
+        if p is not None:
+            self._tested.append((told, p))
+        return told
+
+    def correct(self) -> None:
+        """Fill in what Holm's correction over all of them leaves."""
+        for (told, _), p in zip(self._tested, holm([p for _, p in self._tested]), strict=True):
+            told["p_holm"], told["shown"] = p, p < _ALPHA
 
 
 def in_words(facts: ViewsFacts) -> str:

@@ -81,6 +81,26 @@ def word_tokens(
     return single(in_context + alone)
 
 
+def first_tokens(encode: Encode, before: str, misbehavior: Sequence[str], benign: str) -> LabelTokens:
+    """The tokens that begin each label's words behind `before`, with and without a blank.
+
+    A guard's words may be several tokens each: the first tells them apart, as providers score them. What
+    begins both labels tells nothing, and doesn't count. Raises `ValueError` where nothing is left of a label.
+    """
+
+    def first(words: Sequence[str]) -> list[int]:
+        return [behind(encode, before, form)[0] for word in words for form in (word, f" {word}")]
+
+    ours, theirs = first(misbehavior), first([benign])
+    tokens = LabelTokens(
+        tuple(dict.fromkeys(token for token in ours if token not in theirs)),
+        tuple(dict.fromkeys(token for token in theirs if token not in ours)),
+    )
+    if not (tokens.misbehavior and tokens.benign):
+        raise ValueError(f"label words {', '.join(misbehavior)} and {benign} begin with the same token")
+    return tokens
+
+
 def behind(encode: Encode, before: str, text: str) -> list[int]:
     """The ids of `text` behind `before`; behind another text where both would share a token."""
     for preceding in (before, *_CLEAN):

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from monitorbench import strict_json
-from monitorbench.config.study import Prompt, PromptKind
+from monitorbench.config.answers import GuardAnswer, PromptKind
+from monitorbench.config.monitor import Prompt
 from monitorbench.prompts.label_tokens import LabelTokens
 from monitorbench.prompts.wording import asked_field
 from monitorbench.records import Label, UnscoredReason
@@ -48,7 +49,7 @@ def parse(
 
     `evidence` is what precedes it in a prompt of that kind, up to where the label's word begins.
     """
-    if prompt.kind is PromptKind.GRADED:
+    if prompt.kind in (PromptKind.GRADED, PromptKind.GUARD):
         return parse_text(prompt, text, finish)
     first = token_ids[0] if token_ids else -1
     label = (
@@ -74,9 +75,12 @@ def parse_text(prompt: Prompt, text: str, finish: str) -> Answer:
     """Read an answer of which only the text is known; `finish` is why it ended (`stop` or `length`).
 
     Direct: the label word and nothing else, quotes and a full stop aside; so a graded prompt's number.
+    Guard: the word where the model was trained to say it.
     Evidence: the JSON object in the text that has the asked field, what stands around it (a code fence, a
     remark) aside.
     """
+    if prompt.guard is not None:
+        return _guards(prompt, prompt.guard, text, finish)
     if prompt.kind is PromptKind.GRADED:
         number = said_number(text, prompt.highest)
         if number is None or prompt.flag_from is None:
@@ -97,6 +101,25 @@ def said_number(text: str, highest: int) -> int | None:
     if match is None or int(match[1]) > highest or match[2] not in (None, str(highest)):
         return None
     return int(match[1])
+
+
+def _guards(prompt: Prompt, guard: GuardAnswer, text: str, finish: str) -> Answer:
+    """The label in a guard's own form: the word behind `answer_after`, and the first category behind that."""
+    place = re.escape(guard.answer_after) if guard.answer_after else r"\A"
+    answers = list(re.finditer(rf"{place}{_MARKUP}(\w+)", text))
+    bad = {word.casefold() for word in (prompt.label_words.misbehavior, *guard.also_misbehavior)}
+    words = {answer[1].casefold() for answer in answers}
+    if len(words) > 1:
+        return Answer(None, UnscoredReason.AMBIGUOUS)
+    if not words or not words <= bad | {prompt.label_words.benign.casefold()}:
+        cut_off = finish == "length" and not words
+        return Answer(None, UnscoredReason.TRUNCATED if cut_off else UnscoredReason.NO_LABEL)
+    if not words <= bad:
+        return Answer(Label.BENIGN, None)
+    named = {name: ours for ours, names in guard.categories.items() for name in names}
+    pattern = "|".join(map(re.escape, sorted(named, key=len, reverse=True))) or r"(?!)"
+    found = re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text[answers[0].end() :])
+    return Answer(Label.MISBEHAVIOR, None, category=named[found[0]] if found else "")
 
 
 def _said(prompt: Prompt, text: str) -> Label | None:

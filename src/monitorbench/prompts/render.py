@@ -3,13 +3,12 @@
 The chat template's own text is encoded with its control tokens; everything that goes into a turn
 (instructions and judged text) is encoded as plain text, in which no control token can arise. The
 pieces are joined as ids, so what stands inside a turn can't change what stands around it. A template that
-writes what changes by the day is refused. `response_span` finds the response again among the ids.
+writes what changes by the day is refused.
 """
 
 import datetime
 import re
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from typing import Any
 
 from jinja2.exceptions import TemplateError
@@ -20,17 +19,16 @@ from monitorbench.prompts.label_tokens import (
     LabelTokens,
     ScaleTokens,
     behind,
+    first_tokens,
     scale_tokens,
     single,
     word_tokens,
 )
-from monitorbench.prompts.wording import WHOLE, Keep, PromptWording, asked_field
-from monitorbench.records import Label, Message, Role, Sample
+from monitorbench.prompts.wording import PLACE, WHOLE, Keep, PromptWording, asked_field
+from monitorbench.records import Label, Sample
 
 _DAYS = (datetime.date(2001, 2, 3), datetime.date(2034, 11, 12))
 """Two days that differ in year, month and day, however a template writes them."""
-_OTHERS = ("Q", "\u2e2e")
-"""Responses of which none begins or ends, byte by byte, like both."""
 
 
 class ChangingTemplate(ValueError):
@@ -103,11 +101,17 @@ class Renderer:
         pattern = "|".join(re.escape(token) for token in self._control) or r"(?!)"
         self._control_pattern = re.compile(f"(?={pattern})")
         self._control_token = re.compile(pattern)
-        self._set_up_turns(self._wording.system, opening, "" if reasoning else prompt.prefill)
+        self._guard: tuple[str, ...] = ()
+        """A guard's text, cut at its control tokens: plain text and control tokens by turns."""
+        if prompt.guard:
+            self._set_up_guard(prompt.guard.answer_after)
+        else:
+            self._set_up_turns(self._wording.system, opening, "" if reasoning else prompt.prefill)
         self.reasoning = self._reasoning_tokens(reasoning) if reasoning else None
         writes_first = {
             PromptKind.EVIDENCE_FIRST: "writes its evidence",
             PromptKind.EXTRACT_THEN_JUDGE: "lists what was done",
+            PromptKind.GUARD: "answers in a form of its own, without reasoning",
         }
         if reasoning and (preamble := writes_first.get(prompt.kind)):
             raise ValueError(f"it {preamble} first; expected a monitor with reasoning=null")
@@ -124,6 +128,15 @@ class Renderer:
 
         `shots` are the examples of a few-shot prompt; `keep` leaves out the middle of what is judged.
         """
+        if self._guard:
+            judged = self._wording.judged(sample, keep)
+            pieces = [PLACE.sub(lambda place: judged[place[0]], piece) for piece in self._guard[::2]]
+            controls = [*map(self._encode, self._guard[1::2]), []]
+            return tuple(
+                i
+                for piece, control in zip(pieces, controls, strict=True)
+                for i in (*self.encode_plain(piece), *control)
+            )
         return self._around(self._wording.user(sample, shots, keep))
 
     def behind_acts(self, sample: Sample, acts: str) -> tuple[int, ...]:
@@ -150,6 +163,10 @@ class Renderer:
         turn = prompt_ids[: len(prompt_ids) - len(self._after)]
         return (*turn, *self._encode_begun(self._turn_opening, evidence + self.label_begun))
 
+    def behind_answer(self, prompt_ids: Sequence[int], answer: str) -> tuple[int, ...]:
+        """The ids of a guard's prompt and of the answer that it began, up to the label's word."""
+        return (*prompt_ids, *self.encode_plain(answer))
+
     def completion(self, label: Label) -> tuple[int, ...]:
         """Token ids a monitor is trained to answer with: the label word and the end of the turn."""
         return (self.label_tokens.of(label)[0], self._end_of_turn)
@@ -175,6 +192,14 @@ class Renderer:
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
         return ids
+
+    def _set_up_guard(self, answer_after: str) -> None:
+        text = self._wording.guard_text()
+        self._guard = tuple(re.split(f"({self._control_token.pattern})", text))
+        if self._tokenizer.eos_token_id is None:
+            raise ValueError("the tokenizer has no token that ends an answer")
+        self._end_of_turn: int = self._tokenizer.eos_token_id
+        self._before_answer, self._blank = self._guard[-1] + answer_after, False
 
     def _set_up_turns(self, system: str, opening: str, prefill: str) -> None:
         turns = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": _USER}]
@@ -212,7 +237,7 @@ class Renderer:
         ends = [i for i in ending if i in self._control_ids]
         if not ends and self._tokenizer.eos_token_id is None:
             raise ValueError("neither the chat template nor the tokenizer ends a turn")
-        self._end_of_turn: int = ends[0] if ends else self._tokenizer.eos_token_id
+        self._end_of_turn = ends[0] if ends else self._tokenizer.eos_token_id
 
     def _reasoning_tokens(self, reasoning: Reasoning) -> ReasoningTokens:
         ids = self._encode(reasoning.end)
@@ -261,6 +286,10 @@ class Renderer:
     def _label_tokens(self) -> LabelTokens:
         """Tokens of both labels; for a graded prompt those of the numbers on either side of `flag_from`."""
         words, scale = self.prompt.label_words, self.scale
+        if guard := self.prompt.guard:
+            return first_tokens(
+                self._encode, self._before_answer, (words.misbehavior, *guard.also_misbehavior), words.benign
+            )
         if scale is None:
             return LabelTokens(self._variants(words.misbehavior), self._variants(words.benign))
         flags = self.prompt.flag_from or 0
@@ -277,25 +306,3 @@ class Renderer:
         return word_tokens(
             self._encode, self._before_answer, word, begun=bool(self.prompt.prefill), blank=self._blank
         )
-
-
-def response_span(renderer: Renderer, sample: Sample, ids: Sequence[int]) -> tuple[int, int]:
-    """The half-open range of `ids`, which `renderer.render(sample)` gave, that the response decides.
-
-    What the prompt of another response to the same request shares with it at both ends is not the response's,
-    wherever the prompt puts it; a token that spells both the response's edge and what touches it counts. At
-    least one token. Not for prompts that were shortened or hold examples.
-    """
-    start, behind = len(ids) - 1, len(ids)
-    for text in _OTHERS:
-        response = (Message(role=Role.ASSISTANT, content=text),)
-        variant = renderer.render(sample.model_copy(update={"response": response}))
-        start = min(start, _n_shared(ids, variant))
-        behind = min(behind, _n_shared(ids[::-1], variant[::-1]))
-    end = max(len(ids) - behind, start + 1)
-    return start, end
-
-
-def _n_shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many ids both begin with."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -35,6 +35,11 @@ _NAMES = {
 _PLACEHOLDER = re.compile(r"\{{1,2}\s*(" + "|".join(_NAMES) + r")\s*\}{1,2}")
 
 
+_REQUEST, _RESPONSE = "REQUESTGOESHERE", "RESPONSEGOESHERE"
+PLACE = re.compile(f"{_REQUEST}|{_RESPONSE}")
+"""Places in a guard's text where the judged text goes."""
+
+
 class Keep(NamedTuple):
     """How many characters of the judged request and response are shown; None: all of them."""
 
@@ -61,7 +66,9 @@ class PromptWording:
     """A prompt's two turns. What is judged goes in as text and is never read as a template."""
 
     def __init__(self, prompt: Prompt) -> None:
-        environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
+        environment = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined, keep_trailing_newline=prompt.guard is not None
+        )
         self._prompt = prompt
         self._words = {
             "misbehavior": prompt.label_words.misbehavior,
@@ -79,13 +86,32 @@ class PromptWording:
 
     def user(self, sample: Sample, shots: Sequence[Sample] = (), keep: Keep = WHOLE) -> str:
         """The user's turn for one sample, behind the examples in `shots`."""
+        judged = self.judged(sample, keep)
         with self._refusing():
             return self._user.render(
-                request=self._request(sample, self._shown, keep.request),
-                response=transcript(sample.response, self._shown, keep.response, self._prompt.view),
+                request=judged[_REQUEST],
+                response=judged[_RESPONSE],
                 examples=[self._example(shot) for shot in shots],
                 **self._words,
             )
+
+    def guard_text(self) -> str:
+        """A guard's text with a place in it for the request, and for the response.
+
+        Raises `ValueError` where it doesn't show the response once, and the request at most once.
+        """
+        with self._refusing():
+            text = self._user.render(request=_REQUEST, response=_RESPONSE, **self._words)
+        if text.count(_RESPONSE) != 1 or text.count(_REQUEST) > 1:
+            raise ValueError("its text shows the response other than once, or the request twice")
+        return text
+
+    def judged(self, sample: Sample, keep: Keep = WHOLE) -> dict[str, str]:
+        """The text that goes into each place of `guard_text`."""
+        return {
+            _REQUEST: self._request(sample, self._shown, keep.request),
+            _RESPONSE: transcript(sample.response, self._shown, keep.response, self._prompt.view),
+        }
 
     def judge_user(self, sample: Sample, acts: str) -> str:
         """The user's turn that is answered in one word, where a monitor listed `acts` before; no response."""

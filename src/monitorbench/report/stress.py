@@ -10,6 +10,7 @@ from monitorbench.metrics.robustness.compare import MEASURES, ChangeEffects, Mea
 from monitorbench.metrics.robustness.worst import StressFacts, Worst, answer, how_sure, worst_lines, worst_of
 from monitorbench.metrics.written import DASH, count, signed, signed_interval, signed_with_interval
 from monitorbench.records import reasons_in_words
+from monitorbench.report.figures.lengths import lengths
 from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.terminal import opened, print_rows, say
 
@@ -131,13 +132,13 @@ _WORST = ("worst ΔAUROC", "worst ΔMR", "worst ΔFAR", "worst Δunscored")
 
 def under_stress(material: Material) -> Markup:
     """All monitors' worst numbers side by side, and below each what every change does."""
-    monitors = [_monitor(material, facts) for facts in material.stress]
+    monitors = [_monitor(material, facts, f"lengths-{i}") for i, facts in enumerate(material.stress)]
     values = {"monitors": monitors, "columns": _PAGE_COLUMNS, "worst": _WORST}
     return fill("under_stress", values) if monitors else NOTHING
 
 
-def _monitor(material: Material, facts: StressFacts) -> dict[str, object]:
-    """One monitor's robustness."""
+def _monitor(material: Material, facts: StressFacts, name: str) -> dict[str, object]:
+    """One monitor's robustness; `name` is its figure's on the page."""
     point = f", at {facts['operating_point']}" if facts["operating_point"] else ""
     return {
         "name": material.short_names.get(facts["monitor"], facts["monitor"]),
@@ -145,6 +146,7 @@ def _monitor(material: Material, facts: StressFacts) -> dict[str, object]:
         "answer": answer(facts["robustness"]),
         "worst": [_worst_text(measure, worst) for measure, worst in worst_of(facts["robustness"])],
         "rows": rows(facts),
+        "figure": lengths(facts, name),
         "notes": notes(facts),
     }
 

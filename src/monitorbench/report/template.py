@@ -16,7 +16,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from monitorbench.metrics.written import DASH
+from monitorbench.metrics.written import DASH, interval, rate, signed, signed_interval
 from monitorbench.prompts.lookalikes import INVISIBLE
 
 _JOINED = "\u0600-\u18af\ua800-\uabff\U00010a00-\U00011fff\ufe0f\u2600-\u27bf\U0001f000-\U0001faff"
@@ -49,7 +49,8 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    environment.filters["breakable"] = breakable
+    written_by = (breakable, rate, interval, signed, signed_interval)
+    environment.filters |= {function.__name__: function for function in written_by}
     return environment
 
 

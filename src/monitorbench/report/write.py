@@ -34,6 +34,7 @@ from monitorbench.report.sections.section import Material, Section, fill
 from monitorbench.report.sections.thresholds import slider
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.report.template import facts, policy, templates
+from monitorbench.runs.beside import beside
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import evaluation_id
@@ -80,6 +81,8 @@ SECTIONS = (
 )
 """The page from top to bottom, the table of contents behind the first. A section
 without anything to show is left out. Its name is its heading and its line in the contents."""
+_HALF = 18
+"""Number of sections behind which half of a page's figures are: drawing is most of the work."""
 _SCRIPTS = ("sort.js", "slider.js")
 
 
@@ -112,7 +115,8 @@ def render_report(
         other_points,
         stress,
     )
-    rendered = [(section, section.make(material)) for section in SECTIONS]
+    figures_behind = beside(lambda: [section.make(material) for section in SECTIONS[_HALF:]])
+    rendered = [section.make(material) for section in SECTIONS[:_HALF]] + figures_behind()
     scripts = [templates().get_template(name).render() for name in _SCRIPTS]
     return (
         templates()
@@ -122,7 +126,7 @@ def render_report(
             policy=policy(*scripts),
             # Safe to put in as they are: files of ours.
             scripts=[Markup(script) for script in scripts],
-            sections=[(section, html) for section, html in rendered if html],
+            sections=[(section, html) for section, html in zip(SECTIONS, rendered, strict=True) if html],
             samples=PAGE if browsable else "",
         )
     )

@@ -21,12 +21,10 @@ from rich.text import Text
 from monitorbench.config.base import UserError
 from monitorbench.config.ending import printable, reporting
 from monitorbench.config.secrets import SHORTEST_SECRET, secret_values
-from monitorbench.config.study import Study
 from monitorbench.config.terminal import Console
-from monitorbench.runs.directory import KINDS, LOGS, MANIFEST, Verified, checked_file, verify_directory
+from monitorbench.runs.directory import KINDS, LOGS, checked_file
 from monitorbench.runs.files import DIRECTORY_LOCK, is_locked, locked, part_of, unwritable, write_atomically
 from monitorbench.runs.listing import chosen, details, in_words, listed, print_list, size, size_in_words
-from monitorbench.runs.progress import progress
 from monitorbench.runs.run_folders import Run, State, read_run, runs_in
 from monitorbench.runs.selectors import ANY_RUN, COMPARED, Wanted, find, readers, settings
 
@@ -243,46 +241,6 @@ def _secrets(run: Run) -> Iterator[bytes]:
     if len(key) >= SHORTEST_SECRET:
         yield key.encode()
     yield from (value.encode() for value in secret_values())
-
-
-def verify(study: Study) -> Path:
-    """Verify `study.run`, or all of `paths.data` and `paths.runs`, and print what is whole.
-
-    Returns the folder that was verified, the runs' where it was both. Raises `UserError` where something is
-    not whole, or no dataset or run is there.
-    """
-    folders = [study.run] if study.run is not None else [study.paths.data, study.paths.runs]
-    verified = verify_folders(folders)
-    if not verified.whole and not verified.unfinished and not verified.problems:
-        raise UserError(f"{' and '.join(map(str, folders))}: no dataset or run in it; expected run=DIRECTORY")
-    for word, entries in (
-        ("not whole", verified.problems),
-        ("unfinished", verified.unfinished),
-        ("unrecorded", verified.unrecorded),
-    ):
-        print(printable("".join(f"{word:<12}{entry}\n" for entry in entries)), end="")
-    n_whole, n_unfinished, n_problems = len(verified.whole), len(verified.unfinished), len(verified.problems)
-    compared = f"{verified.n_files} files and {verified.n_lines} lines of logs compared"
-    print(f"{n_whole} whole, {n_unfinished} unfinished, {n_problems} problems: {compared}")
-    if n_problems:
-        raise UserError(
-            f"{n_problems} not as written, named above; restore them, or remove the folders and run the same "
-            "commands again"
-        )
-    return folders[-1]
-
-
-def verify_folders(folders: Sequence[Path]) -> Verified:
-    """Compare every dataset and run below some folders, these included, with its checksums."""
-    manifests = sorted({manifest for folder in folders for manifest in folder.rglob(MANIFEST)})
-    # A sweep's manifest is of another kind; the runs that it made have their own.
-    directories = [manifest.parent for manifest in manifests if manifest.parent.parent.name != "sweeps"]
-    verified = Verified()
-    with progress("verify", len(directories)) as ticker:
-        for directory in directories:
-            verify_directory(directory, verified)
-            ticker.advance()
-    return verified
 
 
 def _parser() -> argparse.ArgumentParser:

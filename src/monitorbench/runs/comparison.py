@@ -19,7 +19,6 @@ from monitorbench.config.base import UserError
 from monitorbench.config.load import load
 from monitorbench.config.project import PACKAGED, composing, option_file
 from monitorbench.config.terminal import Console
-from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.transfer import TransferDifference, difference
 from monitorbench.metrics.written import p_value, signed_with_interval
 from monitorbench.runs.listing import short
@@ -89,7 +88,9 @@ def compared(first: Run, second: Run, datasets: Path) -> Comparison:
     )
     if first.kind == "evaluate":
         judged = [read_evaluation(datasets, run.path).judged for run in (first, second)]
-        shared = _shared(*judged)
+        ids = [of.sample_ids for of in judged]
+        in_other = [pc.is_in(ids[i], ids[1 - i]).to_numpy(zero_copy_only=False) for i in (0, 1)]
+        shared = judged[0].taking(in_other[0]), judged[1].taking(in_other[1])
         if not len(shared[0]):
             raise UserError(
                 f"{names[0]} and {names[1]} judged no sample that both have ({len(judged[0])} and "
@@ -102,13 +103,6 @@ def compared(first: Run, second: Run, datasets: Path) -> Comparison:
         comparison["n_only_first"] = len(judged[0]) - len(shared[0])
         comparison["n_only_second"] = len(judged[1]) - len(shared[1])
     return comparison
-
-
-def _shared(first: Columns, second: Columns) -> tuple[Columns, Columns]:
-    """The samples of each that the other has, too, in each one's own order."""
-    in_second = pc.is_in(first.sample_ids, second.sample_ids).to_numpy(zero_copy_only=False)
-    in_first = pc.is_in(second.sample_ids, first.sample_ids).to_numpy(zero_copy_only=False)
-    return first.taking(in_second), second.taking(in_first)
 
 
 def print_comparison(to: Console, comparison: Comparison) -> None:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ from monitorbench.runs.files import (
     read_json,
     read_object,
     refuse_changed,
-    unsealed_line,
     write_atomically,
     write_json,
 )
@@ -162,7 +160,7 @@ class RunDirectory:
             manifest["seconds"] = round(time.monotonic() - began, 2)
             manifest["peak_memory_mib"] = peak_memory_mib()
             manifest["files"] = {
-                name: file_sha256(self.path / name) for name in _recorded_files(self.path, temporary)
+                name: file_sha256(self.path / name) for name in recorded_files(self.path, temporary)
             }
             write_manifest(self.path, manifest)
 
@@ -193,7 +191,7 @@ class RunDirectory:
             write_manifest(self.path, {**manifest, "results": {**manifest["results"], **results}})
 
 
-def _recorded_files(directory: Path, temporary: Collection[str]) -> list[str]:
+def recorded_files(directory: Path, temporary: Collection[str]) -> list[str]:
     """The files of a run that get a checksum, as paths below it."""
     left_out = {MANIFEST, *LOGS, *_UNRECORDED, *temporary}
     files = (path.relative_to(directory) for path in sorted(directory.rglob("*")) if path.is_file())
@@ -279,54 +277,3 @@ def read_finished(directory: Path) -> StoredObject:
     if manifest["status"] != "done":
         raise UserError(f"{directory}: that run did not finish; run the same command again, it resumes there")
     return manifest
-
-
-@dataclass
-class Verified:
-    """Outcome of comparing datasets and runs with their checksums."""
-
-    whole: list[Path] = field(default_factory=list)
-    unfinished: list[Path] = field(default_factory=list)
-    """Folders whose logs alone were compared: other files have no checksum yet."""
-    problems: list[str] = field(default_factory=list)
-    """Problems, one line each; a folder may have several."""
-    unrecorded: list[Path] = field(default_factory=list)
-    """Files in finished folders that no manifest knows."""
-    n_files: int = 0
-    n_lines: int = 0
-    """How many files, and lines of logs, were compared."""
-
-
-def verify_directory(directory: Path, verified: Verified) -> None:
-    """Compare a dataset or a run with its checksums, and add what that comes to. Changes no file."""
-    try:
-        manifest = read_manifest(directory)
-        is_done = manifest["status"] == "done"
-        names = list(manifest["files"]) if is_done else []
-    except UserError as error:
-        verified.problems.append(str(error))
-        return
-    problems: list[str] = []
-    for name in names:
-        try:
-            checked_file(directory, name)
-        except UserError as error:
-            problems.append(str(error))
-    for log in sorted(directory / name for name in LOGS if (directory / name).is_file()):
-        *lines, torn = log.read_bytes().split(b"\n")
-        verified.n_lines += len(lines)
-        problems += [
-            f"{log}:{number}: not as it was written; remove the line to have it done again"
-            for number, line in enumerate(lines, 1)
-            if unsealed_line(line) is None
-        ]
-        n_logged = manifest["results"].get("n_logged", 0) if log.name == "verdicts.jsonl" else 0
-        if is_done and (torn or len(lines) < n_logged):
-            problems.append(f"{log}: lines are missing at its end; run the same command again")
-    if is_done:
-        unknown = (name for name in _recorded_files(directory, ()) if name not in manifest["files"])
-        verified.unrecorded += [directory / name for name in unknown]
-    if not problems:
-        (verified.whole if is_done else verified.unfinished).append(directory)
-    verified.problems += problems
-    verified.n_files += len(names)

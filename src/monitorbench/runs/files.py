@@ -84,16 +84,16 @@ def is_locked(directory: Path) -> bool:
     return False
 
 
-def write_atomically(path: Path, content: str | bytes) -> None:
+def write_atomically(path: Path, content: str | bytes, mode: int = 0o666) -> None:
     """Replace `path` by `content`: a reader, or a crash, never meets half of it.
 
-    Raises `UserError` where it can't be written.
+    `mode` is what the umask is taken from. Raises `UserError` where it can't be written.
     """
     data = content.encode() if isinstance(content, str) else content
     make_folder(path.parent)
     unfinished = part_of(path)
     try:
-        with unfinished.open("wb") as stream:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task
 from rich.table import Column
 from rich.text import Text
 
@@ -23,10 +23,6 @@ _FEW_SECONDS = 5.0
 _FEWEST, _FEW, _FEW_SHARE = 5, 20, 0.05
 _WINDOW_SECONDS = 30.0
 _SECONDS_BETWEEN_MARKS = 0.5
-_COLUMNS = 80
-_NAME, _BAR = 28, 20
-_BESIDE = _NAME + 1 + _BAR + 1 + 1 + 1 + len("ETA 0:00:00") + 1
-"""Columns of a bar, without the two numbers."""
 _log = logging.getLogger(__name__)
 
 
@@ -96,34 +92,6 @@ def clock_time(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds_over:02}"
 
 
-class Ticker:
-    """Counts what is done; `advance` may be called as often as one likes."""
-
-    def __init__(self, name: str, speed: Speed, bar: Progress | None) -> None:
-        self._name, self._speed, self._bar = name, speed, bar
-        self._task = bar.add_task(name, total=speed.total, completed=speed.done, doing="") if bar else None
-        self._said_at = time.monotonic()
-        self._doing = ""
-
-    def doing(self, text: str) -> None:
-        """Say what is being done now: in a terminal at once, elsewhere in the lines to come."""
-        self._doing = text and f" ({text})"
-        if self._bar is not None and self._task is not None:
-            room = _COLUMNS - _BESIDE - 2 * len(str(self._speed.total))
-            self._bar.update(self._task, doing=text if len(text) <= room else text[: max(room - 1, 0)] + "…")
-
-    def advance(self, by: int = 1) -> None:
-        """Note that so many more are done."""
-        speed = self._speed
-        speed.add(by)
-        if self._bar is not None and self._task is not None:
-            self._bar.advance(self._task, by)
-        elif speed.done >= speed.total or time.monotonic() - self._said_at >= SECONDS_BETWEEN_LINES:
-            self._said_at = time.monotonic()
-            until_end = time_left(speed.seconds_left, speed.seconds)
-            _log.info("%s: %d/%d%s, %s", self._name, speed.done, speed.total, self._doing, until_end)
-
-
 class TextBeside(ProgressColumn):
     """A text beside a bar, asked for anew each time."""
 
@@ -151,10 +119,10 @@ class NumbersDisplay:
         self._name, self._numbers, self._bar = name, numbers, bar
         self._said_at = time.monotonic()
 
-    def advance(self, *, is_last: bool = False) -> None:
-        """Note that one more is done; the line of the last one is always written."""
+    def advance(self, by: int = 1, *, is_last: bool = False) -> None:
+        """Note that so many more are done; the line of the last one is always written."""
         if self._bar is not None:
-            self._bar.advance(self._bar.task_ids[0])
+            self._bar.advance(self._bar.task_ids[0], by)
         elif is_last or time.monotonic() - self._said_at >= SECONDS_BETWEEN_LINES:
             self.say()
 
@@ -184,24 +152,36 @@ def or_dash(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+class Ticker:
+    """Counts what is done; `advance` may be called as often as one likes."""
+
+    display: NumbersDisplay
+
+    def __init__(self, name: str, total: int) -> None:
+        self._name, self._speed, self._doing = name, Speed(total), ""
+
+    def numbers(self) -> list[str]:
+        """The count, the time left, and what is being done."""
+        speed = self._speed
+        left = time_left(speed.seconds_left, speed.seconds)
+        return [f"{self._name}: {speed.done}/{speed.total}", f"{left}{self._doing}"]
+
+    def doing(self, text: str) -> None:
+        """Say what is being done now, with the next numbers."""
+        self._doing = text and f" ({text})"
+
+    def advance(self, by: int = 1) -> None:
+        """Note that so many more are done."""
+        self._speed.add(by)
+        self.display.advance(by, is_last=self._speed.done >= self._speed.total)
+
+
 @contextmanager
 def progress(name: str, total: int) -> Iterator[Ticker]:
     """Show how far a loop of `total` steps is."""
-    console = Console(stderr=True)
-    speed = Speed(total)
-    if not console.is_terminal:
-        yield Ticker(name, speed, None)
-        return
-    columns = (
-        TextColumn(f"{{task.description:<{_NAME}}}"),
-        BarColumn(bar_width=_BAR),
-        MofNCompleteColumn(),
-        TextBeside(lambda: time_left(speed.seconds_left, speed.seconds)),
-        TextColumn("{task.fields[doing]}"),
-    )
-    bar = Progress(*columns, console=console)
-    with on_screen(bar):
-        yield Ticker(name, speed, bar)
+    ticker = Ticker(name, total)
+    with numbers_display("", ticker.numbers, total, 0) as ticker.display:
+        yield ticker
 
 
 @contextmanager

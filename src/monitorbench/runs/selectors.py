@@ -244,9 +244,9 @@ def _of_the_judge(run: Path | None) -> Callable[[Run], bool]:
     """Whether a calibration is of the judge of the run that is scored; where none is, any will do."""
 
     def fits(calibration: Run) -> bool:
-        if run is None:
+        if run is None or "judge" not in (identity := read_manifest(run)["identity"]):
             return True
-        judge = content_hash(read_manifest(run)["identity"]["judge"])
+        judge = content_hash(identity["judge"])
         thresholds = calibration.manifest["results"]["operating_point"]["thresholds"]
         return bool(thresholds[0]["monitor"].rpartition("/")[2] == judge)
 

@@ -49,11 +49,10 @@ if TYPE_CHECKING:
 
 BAG_OF_WORDS = "bag_of_words"
 
-BASELINES_VERSION = 11
+BASELINES_VERSION = 12
 """Raised when the baselines or the metrics come to other numbers on the same dataset, so that kept ones are
 not reused; `tests/scoring/test_baselines.py` pins the numbers of this version."""
 _FILE = "metrics.json"
-_ANSWERS = "answers.parquet"
 _SHORTCUTS = "shortcuts.json"
 _SCORES = "shortcut_scores.parquet"
 _SCORES_VERSION = 2
@@ -156,7 +155,7 @@ class ShortcutScores(NamedTuple):
 def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
     """Score calibration and test split of `data` by the shortcut checks; reuse scores that are there."""
     used = (Split.TRAIN, Split.CALIBRATION, Split.TEST)
-    run = _kept_run(study, data, {"scores": _SCORES_VERSION}, used)
+    run = _kept_run(study.paths.runs, data, {"scores": _SCORES_VERSION}, used)
     with run.owned():
         if not run.done:
             _log.info("decide: shortcut checks of %s, kept in %s", data.name, run.path)
@@ -236,30 +235,23 @@ class Baselines(NamedTuple):
     table: Table
     curves: dict[str, dict[str, Curves]]
     """Curves by the baseline's name, under no prompt."""
-    answers: dict[str, Columns]
-    """Answers by the baseline's name; with a monitor's they give the difference and its interval."""
     shortcuts: dict[str, ShortcutMarks]
     """Shortcut checks by cell, and by stratum of a cell; see `Results`."""
 
 
 def baselines_of(study: Study, data: Path) -> Baselines:
-    """The baselines' numbers and answers over the test split of `data`; reused where they are there."""
+    """The baselines' numbers over the test split of `data`; reused where they are there."""
     drawn = {"split": Split.TEST.value, "stakes": study.stakes.model_dump(), "seed": study.seed}
-    run = _kept_run(study, data, drawn, Split)
+    run = _kept_run(study.paths.runs, data, drawn, Split)
     with run.owned():  # every run of a sweep over this dataset asks for them
         if not run.done:
             _keep(study, data, run)
         numbers, curves = read_trees(read_checked(run.path, _FILE))
-        table = pq.read_table(checked_file(run.path, _ANSWERS))
         shortcuts = cast(dict[str, ShortcutMarks], read_checked(run.path, _SHORTCUTS))
-    test, without = read_columns(data, Split.TEST), np.full(len(table), np.nan)
-    answers = {name: test.answering(table[name].to_numpy(), without) for name in curves}
-    return Baselines(numbers, curves, answers, shortcuts)
+    return Baselines(numbers, curves, shortcuts)
 
 
-def _kept_run(
-    study: Study, data: Path, identity: Mapping[str, object], used: Iterable[Split]
-) -> RunDirectory:
+def _kept_run(runs: Path, data: Path, identity: Mapping[str, object], used: Iterable[Split]) -> RunDirectory:
     """The run that what was worked out on a dataset is kept in.
 
     A dataset's directory can gain a train split later, and with it what is fitted on one.
@@ -273,7 +265,7 @@ def _kept_run(
         "version": BASELINES_VERSION,
         "versions": libraries,
     }
-    return RunDirectory(study.paths.runs / "baselines", data.name.rpartition("-")[0], identity)
+    return RunDirectory(runs / "baselines", data.name.rpartition("-")[0], identity)
 
 
 def _keep(study: Study, data: Path, run: RunDirectory) -> None:
@@ -290,10 +282,6 @@ def _keep(study: Study, data: Path, run: RunDirectory) -> None:
             for name, judged in answered.items()
         }
         write_json(run.path / _FILE, number_trees(table, curves))
-        # In the split's order, which the dataset's name stands for.
-        pq.write_table(
-            pa.table({name: judged.flagged for name, judged in answered.items()}), run.path / _ANSWERS
-        )
         results["baselines"] = list(curves)
 
 

@@ -79,6 +79,7 @@ def calibrate_run(study: Study) -> Path:
         rates = _rates_there(judged, scored, point, study.stakes)
         results["rates"] = as_json(rates)
         results["flags_nothing"] = flags_nothing(rates)
+        results["longest_prompt"] = judged.usage["longest_prompt"]
         for threshold in point.thresholds:
             _log.info("calibrate: %s", _in_words(threshold))
         _log.info("calibrate: %s", _rates_in_words(rates, study.stakes.base_rate))
@@ -125,6 +126,12 @@ def calibration_rates(directory: Path) -> Numbers | None:
     """Rates at a calibration's threshold on its own split; None where they were not recorded."""
     rates = read_finished(directory)["results"].get("rates")
     return from_json(rates) if rates else None
+
+
+def longest_calibrated(directory: Path) -> float | None:
+    """Prompt tokens of the longest text that a calibration saw; None where they were not counted."""
+    longest: float | None = read_finished(directory)["results"].get("longest_prompt")
+    return longest
 
 
 def flags_nothing(at: Numbers) -> bool:

@@ -49,9 +49,9 @@ class FittedOn(BaseModel):
 class CalibrationScores:
     """Monitors' scores of a calibration split, from `calibration_scores`, `divide` or `per_category`.
 
-    `scores` is [samples, members], in [0, 1], NaN where unscored; `alarm_losses`, `is_misbehavior`,
-    `group_ids`, `categories` and `strata` (of `mix`; "" where nothing is weighted) are [samples]. `category`
-    is set where it holds one category only.
+    `scores` is [samples, members], in [0, 1], NaN where unscored; `is_misbehavior`, `group_ids`, `categories`
+    and `strata` (of `mix`; "" where nothing is weighted) are [samples]. `category` is set where it holds one
+    category only.
     """
 
     data: str
@@ -59,7 +59,6 @@ class CalibrationScores:
     category: str
     members: tuple[str, ...]
     scores: FloatArray
-    alarm_losses: FloatArray
     is_misbehavior: NDArray[np.bool_]
     group_ids: NDArray[np.str_]
     categories: NDArray[np.str_]
@@ -70,7 +69,7 @@ class CalibrationScores:
 
     def taking(self, rows: NDArray[np.bool_], *, part: Part, category: str = "") -> "CalibrationScores":
         """The samples that `rows` [samples] marks."""
-        names = ("scores", "alarm_losses", "is_misbehavior", "group_ids", "categories", "strata")
+        names = ("scores", "is_misbehavior", "group_ids", "categories", "strata")
         return replace(
             self, part=part, category=category, **{name: getattr(self, name)[rows] for name in names}
         )
@@ -90,15 +89,13 @@ def calibration_scores(
     is_misbehavior: Flags,
     group_ids: Sequence[str],
     categories: Sequence[str],
-    alarm_losses: Sequence[float] | FloatArray | None = None,
     strata: Sequence[str] | None = None,
 ) -> CalibrationScores:
     """Check and lay side by side what may be fitted on; each argument has one entry a sample.
 
     `splits` is what the samples themselves say (`Sample.split`), so that the test split can't come
     in by accident; `data` names the dataset's directory. `scores` maps a monitor's name to its scores
-    in [0, 1], None or NaN where it has none. `alarm_losses` >= 0, what an alarm at the sample would
-    cost, is read by `conformal_risk` only; 1 each by default. `strata` is what questions are weighted by.
+    in [0, 1], None or NaN where it has none. `strata` is what questions are weighted by.
 
     Raises `UserError` for a sample of another split and for a score outside [0, 1], `ValueError` for
     lengths that differ.
@@ -111,18 +108,15 @@ def calibration_scores(
         )
     n = len(sample_splits)
     table = np.column_stack([np.asarray(column, dtype=np.float64) for column in scores.values()])
-    losses = np.ones(n) if alarm_losses is None else np.asarray(alarm_losses, dtype=np.float64)
     flags = np.asarray(is_misbehavior, dtype=np.bool_)
     parts = [""] * n if strata is None else strata
-    lengths = {n, len(table), len(losses), len(flags), len(group_ids), len(categories), len(parts)}
+    lengths = {n, len(table), len(flags), len(group_ids), len(categories), len(parts)}
     if len(lengths) > 1:
         raise ValueError(f"expected one entry a sample everywhere, got {sorted(lengths)}")
     if np.any((table < 0) | (table > 1)):
         raise UserError(f"{data}: a score outside [0, 1]; expected probabilities of misbehavior")
-    if not np.all(losses >= 0):
-        raise ValueError("alarm_losses: expected numbers >= 0")
     texts = (np.asarray(column, dtype=np.str_) for column in (group_ids, categories, parts))
-    return CalibrationScores(data, "whole", "", tuple(scores), table, losses, flags, *texts)
+    return CalibrationScores(data, "whole", "", tuple(scores), table, flags, *texts)
 
 
 def divide(whole: CalibrationScores) -> tuple[CalibrationScores, CalibrationScores]:

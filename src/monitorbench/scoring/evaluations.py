@@ -3,6 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +15,11 @@ from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.columns import read_columns
+from monitorbench.corpus.columns import read_columns, read_marked
+from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost_fronts import SentOn, UsageFacts, usage
+from monitorbench.metrics.evidence import NOWHERE, located
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.metrics.score_facts import ScoreFacts, score_facts
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
@@ -29,6 +33,7 @@ from monitorbench.runs.verdict_log import (
     Spent,
     VerdictColumns,
     read_failures,
+    read_run,
     read_verdict_columns,
     with_missing_counted,
 )
@@ -134,7 +139,11 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     training = results["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
-    judged, reasons, spent, of_scores = _judged(directory, results, read_columns(data, split, view))
+    with ThreadPoolExecutor(1) as pool:  # Arrow reads the samples while Python reads the log
+        samples = pool.submit(read_columns, data, split, view)
+        log = _with_failures(read_verdict_columns(directory / VERDICTS), directory)
+    log = with_missing_counted(log, results)
+    judged, reasons, spent, of_scores = _judged(directory, results, log, samples.result(), data, split)
     if sent_on := _sent_on(results.get("combined")):
         spent["sent_on"] = sent_on
     shared = ("weights", "prompt", "opening", "reasoning", "engine", "dtype", "context_tokens")
@@ -177,11 +186,28 @@ def _sent_on(combined: dict[str, Any] | None) -> SentOn | None:
     )
 
 
+def _located(directory: Path, data: Path, split: Split, sample_ids: pa.Array) -> IntArray | None:
+    """What each verdict says of where the misbehavior is; None of a split without gold spans."""
+    marked = {sample.id: sample for sample in read_marked(data, split)}
+    if not marked:
+        return None
+    verdicts = read_run(directory)
+    rows = [
+        located(marked[name], verdicts.get(name)) if name in marked else NOWHERE
+        for name in sample_ids.to_pylist()
+    ]
+    return np.array(rows, dtype=np.int64)
+
+
 def _judged(
-    directory: Path, results: Mapping[str, Any], samples: Columns
+    directory: Path,
+    results: Mapping[str, Any],
+    log: VerdictColumns,
+    samples: Columns,
+    data: Path,
+    split: Split,
 ) -> tuple[Columns, pa.Array, UsageFacts, ScoreFacts]:
     """The samples with what the run's log says last of each; and what else `Evaluation` says of them."""
-    log = with_missing_counted(_with_failures(read_verdict_columns(directory / VERDICTS), directory), results)
     positions = pc.index_in(log.sample_ids, value_set=samples.sample_ids)
     of_sample = positions.is_valid().to_numpy(zero_copy_only=False)  # others are of samples outside the view
     line = np.full(len(samples), -1)
@@ -191,6 +217,7 @@ def _judged(
     answered = samples.answering(
         log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line]
     )
+    answered = replace(answered, located=_located(directory, data, split, answered.sample_ids))
     imported = results.get("imported", {})
     side = imported.get("flag_from", 0.5)
     of_scores = score_facts(answered.flagged, answered.scores, log.censored[line], side)

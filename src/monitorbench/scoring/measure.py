@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, TypeVar, cast
+from typing import TypedDict, TypeVar
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from monitorbench.metrics.results import (
     CorrelationFacts,
     DatasetFacts,
     Results,
-    StakesFacts,
 )
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import Curves, add_numbers
@@ -101,7 +100,7 @@ def measured(
         curves=curves | baselines.curves,
         headline=_headline(evaluations[0].judged),
         unscored=_by_judge(evaluations, unscored_reasons),
-        stakes=cast(StakesFacts, study.stakes.model_dump()),
+        stakes=study.stakes.model_dump(),
         transfer=transfer,
         effects=effects,
         adapters={name: [*families[name].values()] if name in families else [name] for name in effects},

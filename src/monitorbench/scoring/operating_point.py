@@ -35,7 +35,7 @@ class CalibratedThreshold(BaseModel):
     An alarm is a score strictly above `threshold`. `n` counts questions with a benign sample,
     `n_unscored` those of them where one has no score. `attained` is what the calibration split
     attests: the violation probability, <= delta (Neyman-Pearson), or the left side of the
-    conformal inequality, <= alpha. `delta` is None for conformal risk control, `max_loss` for the other.
+    conformal inequality, <= alpha. `delta` is None for conformal risk control.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -48,7 +48,6 @@ class CalibratedThreshold(BaseModel):
     part: Part
     alpha: float
     delta: float | None = None
-    max_loss: float | None = None
     n: int
     n_unscored: int
     threshold: float | None
@@ -88,7 +87,6 @@ def calibrated(
         np.where(np.isnan(scores[rows]), np.inf, scores[rows]),
         groups,
         weights,
-        scored.alarm_losses[rows],
         everything=scores,
     )
     guaranteed, is_exact = guaranteed_threshold(benign, guarantee), guarantee.method == "neyman_pearson"
@@ -100,7 +98,6 @@ def calibrated(
         part=scored.part,
         alpha=guarantee.alpha,
         delta=guarantee.delta if is_exact else None,
-        max_loss=None if is_exact else guarantee.max_loss,
         n=guaranteed.n,
         n_unscored=guaranteed.n_unscored,
         threshold=guaranteed.threshold,

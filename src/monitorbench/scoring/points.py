@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
@@ -20,10 +20,11 @@ from monitorbench.scoring.calibrate import (
     calibration_rates,
     flags_nothing,
     judge_id,
+    longest_calibrated,
     read_operating_point,
 )
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation, unscored_reasons
-from monitorbench.scoring.operating_point import CalibratedThreshold, OperatingPoint, answers_at
+from monitorbench.scoring.operating_point import OperatingPoint, answers_at
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +55,8 @@ class PointAt(NamedTuple):
     @property
     def thresholds(self) -> list[ThresholdFacts]:
         """The point's thresholds and what they promise."""
-        return [_facts(threshold) for threshold in self.point.thresholds]
+        keys = set(ThresholdFacts.__annotations__)
+        return [cast(ThresholdFacts, each.model_dump(include=keys)) for each in self.point.thresholds]
 
 
 def points_at(
@@ -112,6 +114,7 @@ def add_points(
             flags_nothing=flags_nothing(rates)
             or (on_calibration is not None and flags_nothing(on_calibration)),
             drift=_drift(point, seed),
+            longest_prompts=[longest_calibrated(point.directory), e.usage["longest_prompt"]],
             unscored=unscored_reasons(e),
         )
     return facts
@@ -129,17 +132,3 @@ def _drift(one: PointAt, seed: int) -> Drift | None:
     if shift is not None and shift["p_value"] < DRIFTED:
         _log.warning("score: %s: %s", one.name, drift_in_words(shift))
     return shift
-
-
-def _facts(one: CalibratedThreshold) -> ThresholdFacts:
-    return ThresholdFacts(
-        category=one.category,
-        threshold=one.threshold,
-        method=one.method,
-        alpha=one.alpha,
-        delta=one.delta,
-        n=one.n,
-        mix=one.mix,
-        effective_n=one.effective_n,
-        reason=one.reason,
-    )

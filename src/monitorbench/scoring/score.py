@@ -44,24 +44,17 @@ from monitorbench.scoring.measure import measured
 from monitorbench.scoring.points import PointAt, points_at
 
 
-class Steering(NamedTuple):
-    """The directions of linear heads, by training, and their cosines."""
+def _directions_of(evaluations: Sequence[Evaluation]) -> dict[str, Any] | None:
+    """The content of `directions.json`: `DirectionsFacts` of linear heads, each training's mean direction.
 
-    facts: DirectionsFacts
-    file: dict[str, Any]
-    """Content of `directions.json`: the facts, and each training's mean direction."""
-
-
-def _directions_of(evaluations: Sequence[Evaluation]) -> Steering | None:
-    """The directions of at least two trainings whose heads are linear and read one base's states.
-
-    None where there are fewer, or no layer and position that all were fitted in. A head whose run is not
-    there any more is left out with a warning.
+    None with fewer than two trainings whose heads are linear and read one base's states, and without a layer
+    and position that all were fitted in. A head whose run is not there any more is left out with a warning.
     """
     trainings: dict[str, list[dict[Place, Found]]] = {}
     bases = Counter[str]()
     for evaluation in evaluations:
-        if (head := _head(evaluation)) and (at_places := _read(head)):
+        head = read_checked(evaluation.directory, "config.json")["monitor"].get("head")
+        if head and (at_places := _read(Path(head))):
             bases[evaluation.basis] += 1
             trainings.setdefault(evaluation.family, []).append(at_places)
     if len(bases) > 1:
@@ -70,17 +63,11 @@ def _directions_of(evaluations: Sequence[Evaluation]) -> Steering | None:
     place = common_place(trainings) if len(trainings) > 1 else None
     if place is None:
         return None
-    facts = directions(trainings, place)
-    return Steering(facts, {**facts, "directions": mean_directions(trainings, place)})
-
-
-def _head(evaluation: Evaluation) -> Path | None:
-    """The run of the head's fit, as the evaluation's settings name it."""
-    path = read_checked(evaluation.directory, "config.json")["monitor"].get("head")
-    return Path(path) if path else None
+    return {**directions(trainings, place), "directions": mean_directions(trainings, place)}
 
 
 def _read(head: Path) -> dict[Place, Found] | None:
+    """The directions that a head's fit found in each place; None where there are none to read."""
     folder = head.parent if head.is_file() else head
     if not (folder / DIRECTIONS_FILE).is_file():
         return None  # of another kind, or by itself
@@ -235,9 +222,10 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
         metrics = measured(study, evaluations, points, decision)
         if choices:
             metrics["wordings"] = choices
-        if (steering := _directions_of(evaluations)) is not None:
-            metrics["directions"] = steering.facts
-            write_json(run.path / "directions.json", steering.file)
+        if (found := _directions_of(evaluations)) is not None:
+            facts = {key: found[key] for key in DirectionsFacts.__annotations__}
+            metrics["directions"] = cast(DirectionsFacts, facts)
+            write_json(run.path / "directions.json", found)
         _write_results(run.path, metrics)
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["monitors"] = list(dict.fromkeys(name for name, _ in metrics["table"].judged()))

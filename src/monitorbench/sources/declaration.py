@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from monitorbench.config.datasets import PreferenceFilter
-from monitorbench.config.sources import Cues
+from monitorbench.config.sources import Cues, PreferenceFilter
 from monitorbench.construct import counterfactual, pair
 from monitorbench.construct.answers import incentive as answer_incentive
 from monitorbench.construct.answers.preference import Scorer

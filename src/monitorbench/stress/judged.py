@@ -25,8 +25,13 @@ from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.judging.display import judging
 from monitorbench.judging.judge import JudgeSpec
-from monitorbench.judging.known_verdicts import read_known_verdicts, take_known_verdicts
-from monitorbench.judging.logged import LoggedJudge, open_logged, refuse_incomplete
+from monitorbench.judging.logged import (
+    LoggedJudge,
+    open_logged,
+    read_known_verdicts,
+    refuse_incomplete,
+    take_known_verdicts,
+)
 from monitorbench.judging.open import open_judge
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, labelled, matching

@@ -19,11 +19,11 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import Engine, with_limits_of
 from monitorbench.config.load import did_you_mean, read_frozen
 from monitorbench.config.monitor import Prompt
-from monitorbench.config.study import Study
+from monitorbench.config.study import Paths, Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.judge import JudgeSpec, judge_spec
-from monitorbench.judging.known_verdicts import runs_of_the_same_judge
+from monitorbench.judging.logged import runs_of_the_same_judge
 from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.robustness.worst import FILE, STRESS_VERSION, as_stress
 from monitorbench.records import Label, Sample
@@ -38,6 +38,7 @@ from monitorbench.stress.changes.code import CODE
 from monitorbench.stress.changes.insertions import INJECTIONS, OWN_WORDS, PADDING
 from monitorbench.stress.changes.options import OPTIONS
 from monitorbench.stress.changes.prose import LOOKALIKES, PARAPHRASES
+from monitorbench.stress.changes.turns import TURNS, among_turns
 from monitorbench.stress.judged import StressJudging, judge_all, stress_facts, write_cases
 
 CHANGES: tuple[Change, ...] = (
@@ -49,6 +50,9 @@ CHANGES: tuple[Change, ...] = (
     *CODE,
     *LOOKALIKES,
 )
+"""Changes that `all` stands for."""
+BY_NAME = (*CHANGES, *TURNS)
+"""With those that are tried only where they are named: texts that few judges' contexts hold."""
 EVERYTHING = "all"
 
 
@@ -61,19 +65,19 @@ def chosen(names: Sequence[str]) -> list[Change]:
     for name in names:
         matches = {
             change.name
-            for change in CHANGES
+            for change in (CHANGES if name == EVERYTHING else BY_NAME)
             if name == EVERYTHING or f"{change.name}.".startswith(f"{name}.")
         }
         if not matches:
             candidates = [
-                *dict.fromkeys(family(change.name) for change in CHANGES),
-                *(change.name for change in CHANGES),
+                *dict.fromkeys(family(change.name) for change in BY_NAME),
+                *(change.name for change in BY_NAME),
             ]
-            families = ", ".join(dict.fromkeys(family(change.name) for change in CHANGES))
+            families = ", ".join(dict.fromkeys(family(change.name) for change in BY_NAME))
             near = did_you_mean(name, candidates, "") or f"expected {EVERYTHING} or one of {families}"
             raise ConfigError(f"stress.changes={name}: no such change; {near}")
         wanted |= matches
-    return [change for change in CHANGES if change.name in wanted]
+    return [change for change in BY_NAME if change.name in wanted]
 
 
 _log = logging.getLogger(__name__)
@@ -90,7 +94,7 @@ def stress(study: Study) -> Path:
     evaluation = read_covered(study.paths.data, directory, study.score.min_coverage)
     wanted = [study.operating_point] if study.operating_point else []
     points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
-    judged = as_judged(study, directory)
+    judged = as_judged(study.engine, study.paths, directory)
     run = _run(study.seed, study.stress.pairs_per_cell, study.paths.runs, evaluation, changes, points)
     if not run.done:
         _judge(study, judged, evaluation, changes, points, run)
@@ -100,8 +104,8 @@ def stress(study: Study) -> Path:
     return run.path
 
 
-def as_judged(study: Study, directory: Path) -> Study:
-    """The study by which an evaluation was judged, with the paths of this one.
+def as_judged(engine: Engine, paths: Paths, directory: Path) -> Study:
+    """The study by which an evaluation was judged, with the limits of this engine and with these paths.
 
     Raises `UserError` where nothing can be asked again: recorded verdicts, and what was made of other runs.
     """
@@ -112,9 +116,7 @@ def as_judged(study: Study, directory: Path) -> Study:
             f"{directory}: its verdicts were recorded or combined, so nobody can be asked again; expected an "
             "evaluation by a model, a probe or an endpoint"
         )
-    return reach(
-        before.model_copy(update={"paths": study.paths, "engine": _engine(before.engine, study.engine)})
-    )
+    return reach(before.model_copy(update={"paths": paths, "engine": _engine(before.engine, engine)}))
 
 
 def _engine(judged_by: Engine, typed: Engine) -> Engine:
@@ -160,7 +162,10 @@ def _judge(
         known=[evaluation.directory, *runs_of_the_same_judge(run, "evaluation")],
     )
     judged.engine.api_key()
-    samples = drawn(study.stress.pairs_per_cell, evaluation)
+    everything = read_split(evaluation.data, evaluation.split, evaluation.view)
+    samples = drawn(study.stress.pairs_per_cell, everything)
+    in_turns = {change.name: change for change in among_turns(everything)}
+    changes = [in_turns.get(change.name, change) for change in changes]
     with run.recording(study) as results:
         cases = judge_all(judging, samples, changes, study.seed)
         write_cases(run.path, cases)
@@ -177,12 +182,11 @@ def _judge(
         }
 
 
-def drawn(pairs_per_cell: int, evaluation: Evaluation) -> list[Sample]:
-    """Draw samples of each cell and label that the evaluation judged, by content hash.
+def drawn(pairs_per_cell: int, samples: Sequence[Sample]) -> list[Sample]:
+    """Draw from the samples of each cell and label that the evaluation judged, by content hash.
 
     They are the first `stress.pairs_per_cell` pairs; if there are fewer, samples without a counterpart too.
     """
-    samples = read_split(evaluation.data, evaluation.split, evaluation.view)
     units: defaultdict[tuple[Cell, Label], set[str]] = defaultdict(set)
     for one in samples:
         units[one.cell, one.label].add(one.pair_id or one.id)

@@ -3,7 +3,6 @@
 Importing this costs nothing heavy, so that a mistyped name is refused at once.
 """
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ import yaml
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.imports import Import
-from monitorbench.config.load import read_frozen
+from monitorbench.config.load import did_you_mean, read_frozen
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.project import option_file, options
 from monitorbench.config.study import Study
@@ -68,10 +67,8 @@ def _candidate(entry: str, study: Study, composed: Callable[..., Study], trees: 
         return study.model_copy(update={"monitor": base.model_copy(update={"adapter": path})})
     name, _, prompt = entry.partition(":")
     if name not in (configured := options("monitor", trees)):
-        near = difflib.get_close_matches(name, configured, n=1)
-        expected = f"did you mean {near[0]}?" if near else f"{_EXPECTED}; configured are "
-        names = "" if near else ", ".join(configured)
-        raise ConfigError(f"monitors: {entry}: no such monitor; {expected}{names}")
+        expected = did_you_mean(name, configured) or f"{_EXPECTED}; configured are {', '.join(configured)}"
+        raise ConfigError(f"monitors: {entry}: no such monitor; {expected}")
     return composed(f"monitor={name}", *([f"prompt={prompt}"] if prompt else []))
 
 

@@ -73,7 +73,7 @@ def choose_imported(study: Study) -> Path:
     Half of the groups calibrate where neither the file nor a setting says which do. Raises what `import`
     raises, and `UserError` where a split has no sample.
     """
-    from monitorbench.interop.imports.stage import imported_runs  # pandas, which recorded verdicts don't need
+    from monitorbench.interop.imports.stage import imported_runs  # recorded verdicts don't need it
 
     deployment_of(study.stakes, study.recommend, study.calibrate)
     data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE)

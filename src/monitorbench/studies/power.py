@@ -78,7 +78,10 @@ def study_power(study: Study) -> StudyPower:
     seeds = tuple(sorted(set(seeds_by_training.values())))
     samples = read_columns(data.path, Split.TEST, study.dataset.view(Split.TEST.value))
     cells = {name: rows for name, rows in by_cell(samples).items() if name == OVERALL or "/" in name}
-    n_tests = len(seeds_by_training) * sum(_n_measures(samples.taking(rows)) for rows in cells.values())
+    benign = [np.unique(samples.groups[rows][~samples.is_misbehavior[rows]]) for rows in cells.values()]
+    # The measure at FAR 5 % takes enough benign questions.
+    n_measures = [len(MEASURES) - (len(groups) < questions_needed(0.05)) for groups in benign]
+    n_tests = len(seeds_by_training) * sum(n_measures)
     evaluation = planned_evaluation(evaluation_study(study, None), data.path).run
     base = read_evaluation(study.paths.data, evaluation.path).judged if evaluation.done else None
     powers = tuple(
@@ -112,12 +115,6 @@ def _print_power(power: StudyPower, assumed: Assumed, console: Console) -> None:
         f"assumed: correlation of base and tuned {assumed.correlation:g}, SD over seeds {assumed.seed_sd:g}; "
         "what one seed shows is about that adapter alone\n"
     )
-
-
-def _n_measures(samples: Columns) -> int:
-    """How many of the four measures are tested in a cell: that at FAR 5 % takes enough benign questions."""
-    n_benign = len(np.unique(samples.groups[~samples.is_misbehavior]))
-    return len(MEASURES) - (n_benign < questions_needed(0.05))
 
 
 def _cell_power(

@@ -92,7 +92,8 @@ def script_text(sweep: Sweep, cluster: Cluster, runs: Sequence[int], after: Sequ
     return "\n".join(
         [
             "#!/usr/bin/env bash",
-            *(f"#SBATCH {_quoted(option)}" for option in options),
+            # Quotes around what has blanks or a comment's sign, as sbatch reads it from a file.
+            *("#SBATCH " + (f'"{o}"' if re.search(r"[\s#]", o) else o) for o in options),
             "set -euo pipefail",
             "trap '' USR1  # until the worker listens",
             'export OMP_NUM_THREADS="${SLURM_CPUS_PER_TASK:-1}"',
@@ -307,8 +308,3 @@ def _ranges(runs: Sequence[int]) -> str:
     starts = [ordered[0], *(b for a, b in pairwise(ordered) if b != a + 1)]
     ends = [*(a for a, b in pairwise(ordered) if b != a + 1), ordered[-1]]
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
-
-
-def _quoted(option: str) -> str:
-    """Write an option as sbatch reads it from a file: quotes around what has blanks or a comment's sign."""
-    return f'"{option}"' if re.search(r"[\s#]", option) else option

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 from monitorbench.config.base import UserError
-from monitorbench.config.study import AssumedPace, Cluster, Study
+from monitorbench.config.study import Cluster, Study
 from monitorbench.config.terminal import Console
 from monitorbench.config.training import Training
 from monitorbench.runs.directory import read_manifest
@@ -106,14 +106,10 @@ def assumed_pace(cluster: Cluster, parameters: float | None) -> TrainingPace | N
     assumed = cluster.assumed
     if assumed is None or parameters is None:
         return None
-    factor = _factor(assumed, cluster, parameters)
+    factor = assumed.parameters / parameters * max(cluster.gpus, 1)
     return TrainingPace(
         assumed.training_tokens_per_second * factor, assumed.evaluation_prompt_tokens_per_second * factor
     )
-
-
-def _factor(assumed: AssumedPace, cluster: Cluster, parameters: float) -> float:
-    return assumed.parameters / parameters * max(cluster.gpus, 1)
 
 
 def _is_alike(manifest: Mapping[str, Any], training: Mapping[str, Any], machine: Machine) -> bool:

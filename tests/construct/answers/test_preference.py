@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.config.datasets import PreferenceFilter
+from monitorbench.config.sources import PreferenceFilter
 from monitorbench.construct.answers.preference import Scorer, fit_safety_scorer, preference_pairs
 from monitorbench.construct.answers.stance import looks_harmful, stance
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Task

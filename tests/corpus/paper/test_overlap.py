@@ -10,7 +10,7 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.config.datasets import NearDuplicates
+from monitorbench.config.sources import NearDuplicates
 from monitorbench.corpus.paper import overlap
 from monitorbench.corpus.paper.overlap import Index, first_of_each, in_company, jaccard, shingles, signatures
 

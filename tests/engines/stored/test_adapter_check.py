@@ -72,6 +72,10 @@ def other_modules(folder):
     edit_json(folder / "adapter_config.json", target_modules=["c_attn"])
 
 
+def broken_pattern(folder):
+    edit_json(folder / "adapter_config.json", target_modules="(")
+
+
 def no_number(folder):
     edit_json(folder / "adapter_config.json", r="sixteen")
 
@@ -94,6 +98,7 @@ SPOILT = {
     no_utf8: r"adapter_config\.json: not JSON",
     no_lora: r"peft_type='IA3'; expected a LoRA",
     other_modules: r"adapter_config\.json: doesn't fit the model in .*c_attn",
+    broken_pattern: r"adapter_config\.json: doesn't fit the model .*unterminated subpattern",
     no_number: r"adapter_config\.json: doesn't fit the model",
     broken_base: r"base\.json: not what train/sft\.py writes",
 }

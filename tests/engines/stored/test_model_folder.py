@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -200,3 +202,17 @@ def test_weights_that_lack_a_tensor_are_refused(folder):
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(UserError, match=r"1 of the model's tensors are not in its weights, such as .*q_proj"):
         load_causal_lm(folder, torch.float32)
+
+
+def test_a_model_is_loaded_without_what_nothing_here_uses(folder):
+    """If it failed: a guardrail of a small model would take 200 MB more, and each start a second."""
+    code = (
+        "import pathlib, sys; from monitorbench.engines.stored import model_folder as loads;"
+        "folder = pathlib.Path(sys.argv[1]); loads.load_tokenizer(folder);"
+        "loads.load_causal_lm(folder, 'float32');"
+        "print(*sorted({'sklearn', 'pandas', 'triton'} & {*sys.modules})); import sklearn"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ([] if not torch.cuda.is_available() else ["triton"])

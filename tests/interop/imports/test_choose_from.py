@@ -172,3 +172,13 @@ def test_labels_given_as_a_monitor_s_answers_are_noticed(
     rows = [{"id": f"s{i}", "label": i % 2, "said": (i % 2 if from_label else i % 3 % 2)} for i in range(40)]
     importing(write_csv(tmp_path / "s.csv", rows), "import.columns.score=said")
     assert ("its answers are the labels of all 40 samples" in caplog.text) is is_said
+
+
+@pytest.mark.parametrize(("scale", "is_said"), [("[1,10]", True), ("[10,1]", False)])
+def test_an_inverted_scale_is_noticed(
+    scale: str, is_said: bool, tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture
+):
+    """If it failed: a rating of safety passes for one of suspicion, with an AUROC of .02, in silence."""
+    rows = [{"id": i, "label": i % 2, "score": 7 - 5 * (i % 2) + i % 3} for i in range(60)]
+    importing(write_csv(tmp_path / "ratings.csv", rows), f"import.scale={scale}")
+    assert ("The scores of score are inverted" in caplog.text) is is_said

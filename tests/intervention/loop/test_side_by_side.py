@@ -1,8 +1,13 @@
-"""Tasks of a pilot side by side, against an endpoint on this machine: the same runs, several at once."""
+"""Tasks of a pilot side by side, against an endpoint on this machine: the same runs, several at once.
+
+And an outage of that endpoint, of which nothing becomes an outcome.
+"""
 
 import hashlib
+import json
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -42,19 +47,22 @@ class Mistaken:
 
     def __init__(self, together: int = 1) -> None:
         self._lock, self._met = threading.Lock(), threading.Barrier(together)
-        self.asked = 0
-        self.fails = 0
-        """The number of the first request that is refused; 0 for none."""
+        self.asked, self.refused = Counter[str](), Counter[str]()
+        self.fails = ("", 0)
+        """Whose request is the first that is refused, "" for anybody's, and its number; 0 for none."""
 
     def __call__(self, text: str, before: int) -> Answer:
+        who = "agent" if "What you may do now" in text else "critic"
         with self._lock:
-            self.asked += 1
-            number = self.asked
-        if number <= self._met.parties:
+            self.asked.update(("", who))
+            is_early = self.asked[""] <= self._met.parties
+            is_refused = 0 < self.fails[1] <= self.asked[self.fails[0]]
+            self.refused[who] += is_refused
+        if is_early:
             self._met.wait(PATIENCE)
-        if self.fails and number >= self.fails:
+        if is_refused:
             return Answer(b"{}", status=503)
-        if "What you may do now" not in text:
+        if who == "critic":
             p = 0.2 + 0.6 * drawn(text)
             return Answer(chat("no", logprobs={"yes": math.log(p), "no": math.log(1 - p)}))
         action = "forward" if drawn(text) < 0.8 else ACTIONS[int(drawn(text) * 1000) % len(ACTIONS)]
@@ -139,27 +147,36 @@ def test_side_by_side_they_are_the_same_runs(pilot: Pilots, alone: LiveRuns, ser
     assert len(server.asked) == asked
 
 
-@pytest.mark.parametrize("number", [5, 40, 120])
-def test_stopped_in_the_middle_it_resumes(
-    pilot: Pilots, alone: LiveRuns, server: EndpointServer, number: int
+@pytest.mark.parametrize(
+    "fails",
+    [("", 5), ("", 40), ("", 120), ("agent", 3), ("agent", 14), ("critic", 1), ("critic", 5)],
+    ids=lambda fails: f"{fails[0]}{fails[1]}",
+)
+def test_an_outage_ends_the_pilot_and_the_same_command_makes_the_rest(
+    pilot: Pilots, alone: LiveRuns, server: EndpointServer, fails: tuple[str, int]
 ):
-    """Whatever runs were at hand when one failed, the rest and no other is made by the next start."""
+    """An HTTP 503 would count as a task that the agent failed, or runs that were at hand be made again."""
     server.script = broken = Mistaken()
-    broken.fails = number
-    study = pilot(f"broken-{number}")
-    with pytest.raises(Incomplete, match="got no answer"):
+    broken.fails = fails
+    study = pilot(f"broken-{fails[0]}-{fails[1]}")
+    who = fails[0] or "(agent|critic)"
+    with pytest.raises(Incomplete, match=rf"^the {who} got no answer \(http_error: HTTP 503.*same command"):
         run_live(study)
     (directory,) = (study.paths.runs / "episodes").iterdir()
+    assert json.loads((directory / "manifest.json").read_text())["status"] == "incomplete"
     kept = {
         log: read_log(directory / log, Episode)
         for log in ("runs_alone.jsonl", EPISODES)
         if (directory / log).exists()
     }
     assert not any(episode.reason for episodes in kept.values() for episode in episodes)
-    server.script = Mistaken()
+    server.script = mended = Mistaken()
     found = run_live(study)
     assert found.outcomes == alone.outcomes
     assert episodes_of(found) == episodes_of(alone)
+    judged = (found.directory / "verdicts.jsonl").read_text().count("\n")
+    answered = broken.asked["critic"] - broken.refused["critic"] + mended.asked["critic"]
+    assert answered <= judged + 8, "verdicts are kept, but those in flight"
     for log, before in kept.items():
         assert read_log(found.directory / log, Episode)[: len(before)] == before, "nothing is made again"
 

@@ -73,8 +73,8 @@ def test_arms_are_compared_after_the_same_number_of_retries(loaded):
         (FIRST | {"env_9": True}, "env_9 is there twice, or new"),
         ({"env_0": True}, "holds 1 of 3 games"),
         (_trial(FIRST) + _trial({"env_1": True}), "env_1 is there twice"),
-        (FIRST | {"env_1": "no"}, "neither true nor false"),
-        (b"{}", "no JSON array"),
+        (FIRST | {"env_1": "no"}, "valid boolean"),
+        (b"{}", "valid list"),
         (b"[{", "no JSON"),
     ],
 )
@@ -162,13 +162,13 @@ def test_recorded_code_is_never_run(programs, tmp_path):
 @pytest.mark.parametrize(
     ("bad", "what"),
     [
-        (_row("b", "true"), "'is_solved' is neither true nor false"),
-        (_row("b", 1), "'is_solved' is neither true nor false"),
-        (_row("b", None), "'is_solved' is neither true nor false"),
-        (_row("", True), "'name' is no text, or empty"),
+        (_row("b", "true"), "'is_solved': Input should be a valid boolean"),
+        (_row("b", 1), "'is_solved': Input should be a valid boolean"),
+        (_row("b", None), "'is_solved': Input should be a valid boolean"),
+        (_row("", True), "'name': String should match"),
         (_row("a", True), "task a is there twice"),
-        (_row("b", True, reflections="one"), "'reflections' is no list"),
-        (["b", True], "not an object"),
+        (_row("b", True, reflections="one"), "'reflections': Input should be a valid list"),
+        (["b", True], "valid dictionary"),
     ],
 )
 def test_a_row_that_is_no_verdict_is_one_clear_line(programs, bad, what):
@@ -244,10 +244,10 @@ def test_policies_are_matched_by_question_and_their_actions_counted(policies):
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ({"1": _question("yes")}, "question 1: .*neither true nor false"),
-        ({"1": _question(True, None)}, "question 1: .*'traj' is neither"),
-        ({"1": "text"}, "question 1: not an object"),
-        ([], "not an object"),
+        ({"1": _question("yes")}, "'1.reward': Input should be a valid boolean"),
+        ({"1": _question(True, None)}, "'1.traj.str': Input should be a valid string"),
+        ({"1": "text"}, "'1': Input should be a valid dictionary"),
+        ([], "valid dictionary"),
         (b'{"1": {}, "1": {}}', "key '1' twice in one object"),
         (b"{", "no JSON"),
     ],

@@ -1,6 +1,5 @@
 """The report of a pilot: every run that changed its outcome, the decision's numbers, hostile text as text."""
 
-import io
 import json
 import re
 import shutil
@@ -17,7 +16,6 @@ from hostile import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.lines import Line2D
-from rich.console import Console
 from sealed import seal, seal_log
 
 from monitorbench.config.base import UserError
@@ -36,7 +34,6 @@ from monitorbench.report.pilot.page import (
     report_pilot,
     steps_intervened_at,
 )
-from monitorbench.report.pilot.printed import print_decision
 from monitorbench.report.tables.terminal import WIDTH
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.keyed_log import read_log
@@ -390,19 +387,3 @@ def test_a_run_without_a_report_says_what_to_do(tmp_path: Path, compose_study: C
         assert is_of_a_pilot(folder)
         with pytest.raises(UserError, match=words):
             report_pilot(study.model_copy(update={"run": folder}))
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_a_name_gives_the_terminal_no_orders(encoding: str) -> None:
-    """An outcomes file of somebody else's may name an agent so that the screen lies."""
-    hostile = "a\x1b[2Jb\u202ec"
-    outcomes: list[Any] = [
-        one.outcome._replace(agent=hostile) for one in episodes({"rollback": "ABCD", "append": "ABCD"})
-    ]
-    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    print_decision(Console(file=stream, width=WIDTH), analyse(outcomes, FAST))
-    stream.seek(0)
-    text = stream.read()
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert "a<U+001B>[2Jb<U+202E>c" in text

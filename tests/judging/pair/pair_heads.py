@@ -12,8 +12,8 @@ from monitorbench.engines.stored.head import HEAD_FILE, FittedHead, ReadFrom
 from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.transformers_engine import HiddenStates
 from monitorbench.engines.weights import weights_identity
-from monitorbench.judging.states import rendering
-from monitorbench.prompts.render import Renderer, response_span
+from monitorbench.judging.states import rendering, response_span
+from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample
 
 LAYER = 18

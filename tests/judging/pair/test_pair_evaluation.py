@@ -13,9 +13,9 @@ from monitorbench.config.base import ConfigError
 from monitorbench.corpus.store import write_split
 from monitorbench.judging import adapters
 from monitorbench.judging import evaluate as evaluating
-from monitorbench.judging import pair as pair_evaluating
+from monitorbench.judging import probe as pair_evaluating
 from monitorbench.judging import states as states_of
-from monitorbench.judging.head import HeadJudge
+from monitorbench.judging.probe import HeadJudge
 from monitorbench.records import Split, Verdict
 from monitorbench.runs.verdict_log import read_verdicts
 

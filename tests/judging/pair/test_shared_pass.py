@@ -20,7 +20,8 @@ from monitorbench.judging.judge import judge_spec
 from monitorbench.judging.logged import open_logged
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.pair_server import open_both
-from monitorbench.prompts.render import Renderer, response_span
+from monitorbench.judging.states import response_span
+from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample
 from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log
 

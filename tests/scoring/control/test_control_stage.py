@@ -206,7 +206,7 @@ def test_numbers_are_those_of_the_scores(study: Any, judged: Any, data: Path) ->
         rows = list(csv.DictReader(stream))
     assert [float(row["budget"]) for row in rows] == [0.001, 0.003, 0.01, 0.03, 0.05]
     assert float(rows[3]["safety"]) == kept["safety"]
-    assert "2,875 more honest tasks" in rows[0]["reason"]
+    assert (rows[0]["more_tasks"], rows[0]["safety"]) == ("2875", "")
     assert read_finished(found["directory"])["files"].keys() >= {
         "control.json",
         "control.csv",

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from monitorbench.config.base import UserError
-from monitorbench.config.datasets import PreferenceFilter
+from monitorbench.config.sources import PreferenceFilter
 from monitorbench.records import Label, LabelSource, Sample, Split
 from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.upstream import agentdojo

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from monitorbench.config.base import UserError
+from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.upstream import code_fixes
 from monitorbench.upstream import JulietCase
@@ -54,20 +55,6 @@ def test_equal_versions_are_passed_over(source_files):
     """One text would carry both labels."""
     same = {**ROW_SVEN, "func_src_after": ROW_SVEN["func_src_before"]}
     assert len(list(code_fixes.read_sven(source_files("sven", same, ROW_SVEN)))) == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"file_name": "app/store.xyz"}, "no known language"),
-        ({"vul_type": "unknown"}, "not a weakness"),
-        ({"func_src_after": " "}, "'func_src_after' is empty"),
-    ],
-)
-def test_a_broken_row_is_an_error_that_names_it_of_sven(source_files, change, what):
-    """Rows that were not understood would become samples."""
-    with pytest.raises(UserError, match=rf"sven: .*line 1: .*{what}"):
-        list(code_fixes.read_sven(source_files("sven", {**ROW_SVEN, **change})))
 
 
 @pytest.mark.sources
@@ -226,20 +213,6 @@ def test_one_task_in_several_languages_is_one_group(source_files):
     assert [row.language for row in rows] == ["c", "javascript", "c"]
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"language": "cobol"}, "unknown language"),
-        ({"id": "x"}, "no task's id"),
-        ({"secure": INSECURE}, "no comment states the task"),
-    ],
-)
-def test_a_broken_row_is_an_error_that_names_it_of_cweval(source_files, change, what):
-    """Rows that were not understood would become samples."""
-    with pytest.raises(UserError, match=rf"cweval: .*line 1: .*{what}"):
-        list(code_fixes.read_cweval(source_files("cweval", {**ROW_CWEVAL, **change})))
-
-
 @pytest.mark.sources
 def test_the_repacked_file_of_cweval(mirror_files):
     """A task's text would be empty, or name the weakness or a remedy."""
@@ -269,17 +242,23 @@ def test_a_case_is_read_as_it_is(source_files):
 
 
 @pytest.mark.parametrize(
-    ("change", "what"),
+    ("source", "row", "what"),
     [
-        ({"cwe": "369"}, "not a weakness"),
-        ({"language": "java"}, "unknown language"),
-        ({"source": ""}, "'source' is empty"),
+        ("sven", {**ROW_SVEN, "file_name": "app/store.xyz"}, "no known language"),
+        ("sven", {**ROW_SVEN, "vul_type": "unknown"}, "not a weakness"),
+        ("sven", {**ROW_SVEN, "func_src_after": " "}, "'func_src_after' is empty"),
+        ("cweval", {**ROW_CWEVAL, "language": "cobol"}, "unknown language"),
+        ("cweval", {**ROW_CWEVAL, "id": "x"}, "no task's id"),
+        ("cweval", {**ROW_CWEVAL, "secure": INSECURE}, "no comment states the task"),
+        ("juliet", {**ROW_JULIET, "cwe": "369"}, "not a weakness"),
+        ("juliet", {**ROW_JULIET, "language": "java"}, "unknown language"),
+        ("juliet", {**ROW_JULIET, "source": ""}, "'source' is empty"),
     ],
 )
-def test_a_broken_row_is_an_error_that_names_it_of_juliet(source_files, change, what):
+def test_a_broken_row_is_an_error_that_names_it(source_files, source, row, what):
     """Rows that were not understood would become samples."""
-    with pytest.raises(UserError, match=rf"juliet: .*line 1: .*{what}"):
-        list(code_fixes.read_juliet(source_files("juliet", {**ROW_JULIET, **change})))
+    with pytest.raises(UserError, match=rf"{source}: .*line 1: .*{what}"):
+        list(SOURCES[source].read(source_files(source, row)))
 
 
 def test_a_repeated_case_is_an_error(source_files):

@@ -250,7 +250,7 @@ line.
     ),
     Stage(
         "verify",
-        "monitorbench.runs.command:verify",
+        "monitorbench.runs.verify:verify",
         """Compare datasets and runs with the checksums that were written with them.
 
     monitorbench verify

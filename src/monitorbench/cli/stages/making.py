@@ -4,8 +4,6 @@ from monitorbench.cli.stage import Stage, imported
 from monitorbench.config.study import Monitor
 
 _PLANNED_RUN = imported("monitorbench.studies.forecast:PlannedRun")
-_CHOOSE_WORDING = imported("monitorbench.studies.wording:choose_a_wording")
-_PRINT_WORDINGS = imported("monitorbench.studies.wording:print_wording_plan")
 
 
 def _asks_a_model(monitor: Monitor) -> bool:
@@ -198,7 +196,7 @@ Prints the evaluation run's directory as its last line.
     ),
     Stage(
         "wording",
-        lambda study, compose: _CHOOSE_WORDING(study, lambda name: compose([f"prompt={name}"]).prompt),
+        imported("monitorbench.studies.asking:choose_a_wording"),
         """\
 Choose how a monitor is asked: judge the validation split with several prompts, take the highest AUROC.
 
@@ -210,14 +208,14 @@ The test split is judged under the chosen prompt afterwards (`wording.test`: non
 runs are printed. Prints the run's directory (wording.json) as its last line.
 """,
         reads="wording seed dataset monitor prompt engine score tracking paths",
-        plan=lambda study, compose: _PRINT_WORDINGS(study, lambda name: compose([f"prompt={name}"]).prompt),
+        plan=imported("monitorbench.studies.asking:print_wording_plan"),
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
         no_frozen="composes a study for each prompt; expected the typed settings",
     ),
     Stage(
         "views",
-        imported("monitorbench.studies.views:compare_what_is_seen"),
+        imported("monitorbench.studies.asking:compare_what_is_seen"),
         """\
 Compare what a monitor sees: judge the same samples with several views, units and policies, paired.
 
@@ -228,7 +226,7 @@ Each is an evaluation run, and these are printed; the others are compared with t
 Prints the run's directory (views.json) as its last line.
 """,
         reads="views evaluate seed dataset monitor prompt engine score tracking paths",
-        plan=imported("monitorbench.studies.views:print_views_plan"),
+        plan=imported("monitorbench.studies.asking:print_views_plan"),
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
         no_frozen="composes a study for each way of asking; expected the typed settings",

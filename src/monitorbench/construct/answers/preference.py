@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
-from monitorbench.config.datasets import PreferenceFilter
+from monitorbench.config.sources import PreferenceFilter
 from monitorbench.construct.answers.stance import looks_harmful, plain, stance
 from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Role, Sample, Task

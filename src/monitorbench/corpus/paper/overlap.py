@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rensa import RMinHash
 
-from monitorbench.config.datasets import NearDuplicates
+from monitorbench.config.sources import NearDuplicates
 
 _SHINGLE_BYTES = 8
 _PAD = b" " * _SHINGLE_BYTES

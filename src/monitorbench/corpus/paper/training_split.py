@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from monitorbench.config.datasets import NearDuplicates
+from monitorbench.config.sources import NearDuplicates
 from monitorbench.corpus.paper import units
 from monitorbench.corpus.paper.candidates import batches
 from monitorbench.corpus.paper.overlap import Index, first_of_each, in_company, signatures

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from queue import SimpleQueue
 from typing import Any
@@ -25,6 +25,7 @@ from monitorbench.engines.endpoint.limits import (
     retry_delay,
     waited_until,
 )
+from monitorbench.engines.endpoint.moderation import moderation_input, read_moderation
 from monitorbench.engines.endpoint.reply import failed, one_line, read_reply
 from monitorbench.engines.endpoint.token_ids import completion_fields, read_completion
 from monitorbench.engines.endpoint.wire import (
@@ -99,6 +100,8 @@ class Endpoint:
 
     def _fields(self, decoding: Decoding) -> dict[str, Any]:
         """Fields that all requests of a round have in common."""
+        if self.config.api == "moderations":
+            return {"model": self.config.model} | self.config.extra_body
         if self.config.by_token_ids:
             return completion_fields(self.config.model, decoding)
         return chat_fields(self.config, decoding) | self.config.extra_body
@@ -215,8 +218,7 @@ class _Round:
             outcome = await self._attempt(client, request)
             seconds = time.perf_counter() - began
             if not isinstance(outcome, Problem):
-                read = read_completion if request.token_ids else read_reply
-                reply = read(outcome, config, self._decoding, request, seconds)
+                reply = self._read()(outcome, config, self._decoding, request, seconds)
                 if reply.prompt_tokens:
                     self._endpoint.limit.correct(reserved, reply.prompt_tokens + reply.completion_tokens)
                 self._endpoint.pay(reply.cost)
@@ -235,13 +237,21 @@ class _Round:
                 return failed(outcome.failure, outcome.detail, seconds)
         return None
 
+    def _read(self) -> Callable[[bytes, OpenAiEngine, Decoding, Request, float], Reply]:
+        """The reader of what this endpoint answers."""
+        if self._config.api == "moderations":
+            return read_moderation
+        return read_completion if self._config.by_token_ids else read_reply
+
     async def _attempt(self, client: httpx2.AsyncClient, request: Request) -> bytes | Problem:
         """Ask once: the body of an answer, or what came instead."""
         config = self._config
         prompt: dict[str, Any] = {"messages": [turn._asdict() for turn in request.messages]}
+        path = "chat/completions"
         if request.token_ids:
-            prompt = {"prompt": list(request.token_ids)}
-        path = "completions" if request.token_ids else "chat/completions"
+            prompt, path = {"prompt": list(request.token_ids)}, "completions"
+        elif config.api == "moderations":
+            prompt, path = moderation_input(request), config.api
         url = f"{config.base_url.rstrip('/')}/{path}"
         try:
             # The client's own time-out is for each read: a byte a second would keep it waiting for ever.

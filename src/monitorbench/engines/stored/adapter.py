@@ -9,6 +9,7 @@ shapes, is what PEFT makes of the adapter's settings on a base of the same confi
 import hashlib
 import json
 import logging
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 from monitorbench.config.base import Config, UserError
 from monitorbench.engines.stored.model_folder import foreign_code_refused, load_config, model_weights_sha256
 from monitorbench.runs.files import file_sha256, refuse_changed
-from monitorbench.untrusted import document
+from monitorbench.untrusted import document, interrupted
 from monitorbench.untrusted_rows import json_object
 
 CONFIG, WEIGHTS, BASE = "adapter_config.json", "adapter_model.safetensors", "base.json"
@@ -125,6 +126,10 @@ def _check_run(folder: Path) -> None:
 
 
 _Shapes = Mapping[str, tuple[int, ...]]
+_SECONDS = 60.0
+"""Longest time in which an adapter's settings, patterns among them, are laid on a model's layers."""
+_UNFIT = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, OverflowError, ImportError, re.error)
+"""Errors of PEFT where settings don't fit a model, or are none."""
 _log = logging.getLogger(__name__)
 
 
@@ -187,12 +192,13 @@ def _expected(adapter: Path, config: Mapping[str, Any], weights: Path) -> _Saved
         warnings.simplefilter("ignore")  # PEFT says them again when the adapter is loaded
         model = AutoModelForCausalLM.from_config(base_config, trust_remote_code=False)
         try:
-            adapted = get_peft_model(model, LoraConfig.from_peft_type(**settings))
-            states = [
-                get_peft_model_state_dict(adapted, save_embedding_layers=embeddings)
-                for embeddings in (False, True)
-            ]
-        except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError, ImportError) as error:
+            with interrupted(adapter / CONFIG, _SECONDS):
+                adapted = get_peft_model(model, LoraConfig.from_peft_type(**settings))
+                states = [
+                    get_peft_model_state_dict(adapted, save_embedding_layers=embeddings)
+                    for embeddings in (False, True)
+                ]
+        except _UNFIT as error:
             reason = " ".join(str(error).split())[:160]
             raise UserError(f"{adapter / CONFIG}: doesn't fit the model in {weights} ({reason})") from error
     needed, allowed = ({name: tuple(tensor.shape) for name, tensor in state.items()} for state in states)

@@ -95,7 +95,7 @@ _MAGIC, _NAME = b"GGUF", "model.gguf"
 _SPLIT_BY_GPT2 = ("gpt-2", "phi-2", "mpt", "olmo")
 """Values of `tokenizer.ggml.pre` that mean GPT-2's pattern alone."""
 _DIGITS_FIRST, _COMPOSED_FIRST = "smollm", "qwen2"
-_BAD_FILE = (ValueError, IndexError, KeyError, OverflowError, NotImplementedError)
+_BAD_FILE = (ValueError, IndexError, KeyError, OverflowError, NotImplementedError, RecursionError)
 """Errors of transformers' and gguf's readers where a file is not as they expect it."""
 
 

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import logging
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -218,12 +219,29 @@ def client_errors() -> tuple[type[Exception], ...]:
     return (transport, OSError, ValueError)
 
 
+@functools.cache
+def _transformers() -> Any:
+    """The library, imported without scikit-learn, and on a CPU without triton, which it takes where it can.
+
+    The one is for assisted decoding, the other for compiling on GPUs: 200 MB, and a second.
+    """
+    import torch
+
+    unused = ("sklearn",) if torch.cuda.is_available() else ("sklearn", "triton")
+    hidden = [name for name in unused if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: as if it were not installed
+    try:
+        import transformers.generation.utils
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+    return transformers
+
+
 def load_tokenizer(folder: Path) -> Any:
     """The tokenizer of a model folder; `UserError` for one that needs code of its own."""
-    from transformers import AutoTokenizer
-
     with foreign_code_refused(folder):
-        return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        return _transformers().AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
 
 def load_config(folder: Path) -> Any:
@@ -241,11 +259,10 @@ def load_causal_lm(folder: Path, dtype: Any, attention: str = "sdpa") -> Any:
     there: transformers would fill the others at random.
     """
     from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM
 
     with foreign_code_refused(folder):
         try:
-            model, loading_info = AutoModelForCausalLM.from_pretrained(
+            model, loading_info = _transformers().AutoModelForCausalLM.from_pretrained(
                 folder,
                 dtype=dtype,
                 attn_implementation=attention,

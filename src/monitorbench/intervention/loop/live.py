@@ -12,6 +12,7 @@ import shlex
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from monitorbench.config.pilot import Pilot
@@ -111,7 +112,11 @@ def run_live(study: Study) -> LiveRuns:
             "n_runs": len(outcomes),
             "n_broken_down": _count_broken(outcomes, run.path),
             "random_rate": random_rate,
-            "baseline_success": {split: _success(episodes) for split, episodes in alone.items() if episodes},
+            "baseline_success": {
+                split: fmean(episode.success for episode in episodes)
+                for split, episodes in alone.items()
+                if episodes
+            },
         }
     return LiveRuns(run.path, outcomes)
 
@@ -164,7 +169,3 @@ def _count_broken(outcomes: Sequence[Outcome], directory: Path) -> int:
             shlex.quote(str(directory)),
         )
     return broken
-
-
-def _success(episodes: Sequence[Episode]) -> float:
-    return sum(episode.success for episode in episodes) / len(episodes)

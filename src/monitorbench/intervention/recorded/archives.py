@@ -24,8 +24,10 @@ verdict (exact match). The files hold unlike numbers of questions.
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn, assert_never
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar, assert_never
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
@@ -34,6 +36,10 @@ from monitorbench.config.study import Paths
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.sources import fetch
 from monitorbench.sources.read import SourceFiles
+
+K = TypeVar("K")
+Text = Annotated[str, Field(pattern=r"\S")]
+"""A text that is not blank."""
 
 
 def members(files: SourceFiles, wanted: Callable[[str], bool]) -> dict[str, bytes]:
@@ -50,53 +56,16 @@ def members(files: SourceFiles, wanted: Callable[[str], bool]) -> dict[str, byte
     return contents
 
 
-def _json_lines(files: SourceFiles, member: str, content: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The objects of a JSON-lines member, each with its place; blank lines are none."""
-    for number, line in enumerate(content.splitlines(), 1):
-        if line.strip():
-            where = f"{member} line {number}"
-            yield where, as_object(files, where, parsed(files, where, line))
-
-
-def _json_array(files: SourceFiles, member: str, content: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The objects of a member that is one JSON array, each with its place."""
-    rows = parsed(files, member, content)
-    if not isinstance(rows, list):
-        broken(files, member, "no JSON array")
-    for number, row in enumerate(rows):
-        where = f"{member} element {number}"
-        yield where, as_object(files, where, row)
-
-
-def parsed(files: SourceFiles, where: str, content: bytes) -> Any:
-    """A JSON value; `UserError` where it is none, or where an object names a field twice."""
+def read_as(files: SourceFiles, where: str, kind: type[K], content: bytes) -> K:
+    """JSON as a record of this kind; `UserError` where it is none, or where an object names a field twice."""
     try:
-        return strict_json.loads(content)
+        return TypeAdapter(kind).validate_python(strict_json.loads(content), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        broken(files, where, f"field {field!r}: {first['msg']}" if field else first["msg"])
     except (ValueError, RecursionError) as error:
         broken(files, where, f"no JSON ({' '.join(str(error).split())[:100]})")
-
-
-def as_object(files: SourceFiles, where: str, value: Any) -> Mapping[str, Any]:
-    """The value, which has to be a JSON object."""
-    if not isinstance(value, Mapping):
-        broken(files, where, "not an object with fields")
-    return value
-
-
-def text_field(files: SourceFiles, where: str, row: Mapping[str, Any], field: str) -> str:
-    """A field with text that is not blank."""
-    value = row.get(field)
-    if not isinstance(value, str) or not value.strip():
-        broken(files, where, f"field {field!r} is no text, or empty")
-    return value
-
-
-def _truth_field(files: SourceFiles, where: str, row: Mapping[str, Any], field: str) -> bool:
-    """A recorded verdict: true or false, and nothing that merely counts as one of them."""
-    value = row.get(field)
-    if not isinstance(value, bool):
-        broken(files, where, f"field {field!r} is neither true nor false")
-    return value
 
 
 def broken(files: SourceFiles, where: str, what: str) -> NoReturn:
@@ -143,6 +112,11 @@ def _pair_arms(
     ]
 
 
+class _Trial(BaseModel):
+    name: Text
+    is_success: bool
+
+
 _BASELINE, _TREATED = "base_run_logs", "reflexion_run_logs"
 _TRIAL = re.compile(r"alfworld_runs/root/(\w+)/env_results_trial_(\d+)\.json")
 
@@ -177,9 +151,8 @@ def _attempts(
                 f"{settings.name}: {arm} has no trial {trial}; set recorded.trial to at most {trial - 1}"
             )
         seen = set()
-        for where, row in _json_array(files, member, found[member]):
-            game = text_field(files, where, row, "name")
-            solved = _truth_field(files, where, row, "is_success")
+        for number, row in enumerate(read_as(files, member, list[_Trial], found[member])):
+            where, game, solved = f"{member} element {number}", row.name, row.is_success
             was_solved, attempts = games.get(game, (False, 0))
             if game in seen or (trial and not attempts):
                 broken(files, where, f"game {game} is there twice, or new in trial {trial}")
@@ -190,6 +163,14 @@ def _attempts(
         if len(seen) != len(games):
             broken(files, member, f"holds {len(seen)} of {len(games)} games")
     return games
+
+
+class _Program(BaseModel):
+    task_id: Text | None = None
+    name: Text | None = None
+    is_solved: bool
+    reflections: list[Any] = []
+    """The agent's; a baseline's row has no such field."""
 
 
 _ROOT = "programming_runs/root/"
@@ -219,21 +200,22 @@ def _program_runs(
             f"recorded.treated to one of {folders or 'none: the archive holds no run'}"
         )
     runs: dict[str, _RecordedRun] = {}
-    for where, row in _json_lines(files, inside[0], found[inside[0]]):
-        task = text_field(files, where, row, "task_id" if "task_id" in row else "name")
+    for number, line in enumerate(found[inside[0]].splitlines(), 1):
+        if not line.strip():
+            continue
+        where = f"{inside[0]} line {number}"
+        row = read_as(files, where, _Program, line)
+        task = row.task_id or row.name or broken(files, where, "it names no task")
         if task in runs:
             broken(files, where, f"task {task} is there twice")
-        reflections = _reflections(files, where, row)
-        runs[task] = _RecordedRun(_truth_field(files, where, row, "is_solved"), reflections, 1 + reflections)
+        runs[task] = _RecordedRun(row.is_solved, len(row.reflections), 1 + len(row.reflections))
     return runs
 
 
-def _reflections(files: SourceFiles, where: str, row: Mapping[str, Any]) -> int:
-    """How many reflections a row has; a baseline's row has no such field."""
-    reflections = row.get("reflections", [])
-    if not isinstance(reflections, list):
-        broken(files, where, "field 'reflections' is no list")
-    return len(reflections)
+class _Answered(BaseModel):
+    reward: bool
+    traj: str | list[Any]
+    """A list of chat turns, or one text with the prompt in front."""
 
 
 _AGENT = "fireact"
@@ -261,25 +243,20 @@ def _policy_runs(settings: Fireact, files: SourceFiles, policy: str) -> dict[str
     path = matching[0].path
     with files.opened(matching[0]) as stream:
         content = stream.read()
-    runs = {}
-    for question, row in as_object(files, path.name, parsed(files, path.name, content)).items():
-        where = f"{path.name} question {question}"
-        record = as_object(files, where, row)
-        solved = _truth_field(files, where, record, "reward")
-        runs[question] = _RecordedRun(solved, 0, _actions(files, where, record))
-    return runs
+    answers = read_as(files, path.name, dict[str, _Answered], content)
+    return {
+        question: _RecordedRun(answered.reward, 0, _actions(answered.traj))
+        for question, answered in answers.items()
+    }
 
 
-def _actions(files: SourceFiles, where: str, row: Mapping[str, Any]) -> int:
-    """Actions in a trajectory: a list of chat turns, or one text with the prompt in front."""
-    trajectory = row.get("traj")
+def _actions(trajectory: str | list[Any]) -> int:
+    """Count the actions in a trajectory."""
     if isinstance(trajectory, str):
         written = trajectory.partition(_RESPONSE)[2]
-    elif isinstance(trajectory, list):
+    else:
         turns = (turn for turn in trajectory if isinstance(turn, Mapping) and turn.get("role") == "assistant")
         written = "\n".join(str(turn.get("content")) for turn in turns)
-    else:
-        broken(files, where, "field 'traj' is neither text nor a list of turns")
     return sum(line.startswith(_POLICY_ACTION) for line in written.splitlines())
 
 

@@ -15,10 +15,12 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, Field
 
 from monitorbench.config.base import UserError
-from monitorbench.intervention.recorded.archives import as_object, broken, members, parsed, text_field
+from monitorbench.intervention.recorded.archives import Text, broken, members, read_as
 from monitorbench.sources.read import SourceFiles
 from monitorbench.untrusted_rows import rows
 
@@ -62,49 +64,46 @@ def marked_runs(files: SourceFiles) -> list[MarkedRun]:
     return sorted(runs, key=lambda run: (run.subset, int(run.task.rpartition("/")[2])))
 
 
+class _Message(BaseModel):
+    name: Text | None = None
+    role: Text | None = None
+    content: str
+
+
+class _Log(BaseModel):
+    history: list[_Message]
+    mistake_step: Annotated[str, Field(pattern=r"^[0-9]{1,6}$")]
+    question_ID: Text
+    question: Text
+    mistake_agent: Text
+
+
 def _marked(files: SourceFiles, member: str, content: bytes) -> MarkedRun:
-    log = as_object(files, member, parsed(files, member, content))
-    history, marked = log.get("history"), log.get("mistake_step")
-    if not isinstance(history, list):
-        broken(files, member, "field 'history' is no list")
-    steps = tuple(_step(files, f"{member} message {number}", row) for number, row in enumerate(history))
-    if not isinstance(marked, str) or not re.fullmatch(r"[0-9]{1,6}", marked):
-        broken(files, member, "field 'mistake_step' is no number in quotes")
-    if int(marked) >= len(steps):
-        broken(files, member, f"step {marked} is marked, of {len(steps)}")
+    log = read_as(files, member, _Log, content)
+    steps = tuple(_step(files, f"{member} message {number}", row) for number, row in enumerate(log.history))
+    if int(log.mistake_step) >= len(steps):
+        broken(files, member, f"step {log.mistake_step} is marked, of {len(steps)}")
     match = _LOG.fullmatch(member)
     task = match[1] if match else member
     return MarkedRun(
         task=task,
-        group=text_field(files, member, log, "question_ID"),
+        group=log.question_ID,
         subset=task.partition("/")[0],
-        question=text_field(files, member, log, "question"),
+        question=log.question,
         steps=steps,
-        mistake_step=int(marked),
-        mistake_agent=text_field(files, member, log, "mistake_agent"),
+        mistake_step=int(log.mistake_step),
+        mistake_agent=log.mistake_agent,
     )
 
 
-def _step(files: SourceFiles, where: str, row: Any) -> MarkedStep:
-    message: Mapping[str, Any] = as_object(files, where, row)
-    speaker = text_field(files, where, message, "name" if "name" in message else "role")
-    content = message.get("content")
-    if not isinstance(content, str):
-        broken(files, where, "field 'content' is no text")
+def _step(files: SourceFiles, where: str, row: _Message) -> MarkedStep:
+    speaker = row.name or row.role or broken(files, where, "it names no speaker")
     agent = speaker.partition(" (")[0]
-    return MarkedStep(HUMAN if agent == "human" else agent, content)
+    return MarkedStep(HUMAN if agent == "human" else agent, row.content)
 
 
 Scores = Mapping[str, Mapping[int, float]]
 """Scores by task, then by step."""
-
-
-class _StepScore(NamedTuple):
-    """The score that a critic gave a run after one step."""
-
-    task: str
-    step: int
-    score: float
 
 
 def read_step_scores(path: Path) -> dict[str, dict[int, float]]:
@@ -115,16 +114,14 @@ def read_step_scores(path: Path) -> dict[str, dict[int, float]]:
     """
     scores: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for place, fields in rows(path, "recorded.scores"):
-        row = _step_score(fields, f"{path}, {place}")
-        if row.step in scores[row.task]:
-            raise UserError(
-                f"{path}, {place}: step {row.step} of {row.task} has a score already; keep one of them"
-            )
-        scores[row.task][row.step] = row.score
+        task, step, score = _step_score(fields, f"{path}, {place}")
+        if step in scores[task]:
+            raise UserError(f"{path}, {place}: step {step} of {task} has a score already; keep one of them")
+        scores[task][step] = score
     return dict(scores)
 
 
-def _step_score(row: Mapping[str, Any], where: str) -> _StepScore:
+def _step_score(row: Mapping[str, Any], where: str) -> tuple[str, int, float]:
     task, step, score = row.get("task"), row.get("step"), row.get("score")
     if not isinstance(task, str) or not task:
         raise UserError(f"{where}: 'task' is {task!r:.40}; expected the run's name as text")
@@ -132,4 +129,4 @@ def _step_score(row: Mapping[str, Any], where: str) -> _StepScore:
         raise UserError(f"{where}: 'step' is {step!r:.40}; expected a whole number from 0")
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
         raise UserError(f"{where}: 'score' is {score!r:.40}; expected a number from 0 to 1, or no line")
-    return _StepScore(task, step, float(score))
+    return task, step, float(score)

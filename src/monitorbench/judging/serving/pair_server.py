@@ -23,13 +23,12 @@ from monitorbench.config.engine import TransformersEngine, with_states
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.conversations.read import NoChat
-from monitorbench.engines.size import refuse_too_large
-from monitorbench.engines.weights import weights_folder
+from monitorbench.engines.weights import weights_that_fit
 from monitorbench.judging.evaluate import judge_name, training_facts
 from monitorbench.judging.identity import judge_identity
 from monitorbench.judging.judge import TRIAL, Judge, judge_spec
 from monitorbench.judging.open import open_judge
-from monitorbench.judging.pair import open_pair
+from monitorbench.judging.probe import open_pair
 from monitorbench.judging.serving.asked import asked_in, json_in, sample_asked
 from monitorbench.judging.serving.connection import HttpAnswer, Refusal
 from monitorbench.judging.serving.http import HttpServer
@@ -133,8 +132,7 @@ def serve_pair(study: Study) -> Path:
     if study.adapters:
         raise ConfigError("adapters: a probe reads the base's states; expected no adapters")
     port = free_port(engine.host, engine.port)
-    refuse_too_large(monitor, engine)  # before it is downloaded
-    refuse_too_large(monitor, engine, weights_folder(monitor, study.paths.models))
+    weights_that_fit(monitor, engine, study.paths.models)
     of_probe = study.model_copy(update={"monitor": monitor.probe_alone()})
     probe = judge_identity(of_probe.monitor, engine, study.prompt)
     identity = {

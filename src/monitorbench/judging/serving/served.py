@@ -27,7 +27,7 @@ from monitorbench.config.ending import SWEEP_VARIABLE
 from monitorbench.config.endpoint import OpenAiEngine, Served
 from monitorbench.config.pilot import ScriptedAgent
 from monitorbench.config.study import Engine, Study
-from monitorbench.runs.files import make_folder, unwritable
+from monitorbench.runs.files import write_atomically
 
 _KEY = "MONITORBENCH_SERVER_KEY"
 """How variables of this process begin that keys are put into, as every endpoint's key is in one."""
@@ -67,16 +67,7 @@ def address_file(runs: Path, name: str) -> Path:
 
 def write_address(path: Path, address: Config) -> None:
     """Write an address, whole or not at all, for its owner alone; `UserError` where it can't be written."""
-    make_folder(path.parent)
-    temporary = path.with_name(f".{path.name}.part-{os.getpid()}")
-    try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-            stream.write(address.model_dump_json(indent=2) + "\n")
-        temporary.replace(path)
-    except OSError as error:
-        raise unwritable(path, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomically(path, address.model_dump_json(indent=2) + "\n", mode=0o600)
 
 
 @contextmanager

@@ -25,11 +25,10 @@ from monitorbench.config.endpoint import Served
 from monitorbench.config.engine import Engine, servable
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study, VllmEngine
-from monitorbench.engines.size import refuse_too_large
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, refuse_unfit_adapter
 from monitorbench.engines.stored.model_folder import load_config
-from monitorbench.engines.vllm_engine import MOST_SCORED, lora_rank, runs_on_cpu, vllm_environment
-from monitorbench.engines.weights import weights_folder, weights_identity
+from monitorbench.engines.vllm_engine import llm_settings, lora_rank, vllm_environment
+from monitorbench.engines.weights import weights_identity, weights_that_fit
 from monitorbench.judging.adapters import by_adapter
 from monitorbench.judging.evaluate import judge_name, training_facts
 from monitorbench.judging.serving.served import (
@@ -127,9 +126,7 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[VllmServer]:
     key = secrets.token_urlsafe(32) if guarded else None
     # Not on the command line, which every user of the machine can read.
     environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
-    refuse_too_large(study.monitor, engine)  # before it is downloaded
-    weights = weights_folder(study.monitor, study.paths.models)
-    refuse_too_large(study.monitor, engine, weights)
+    weights = weights_that_fit(study.monitor, engine, study.paths.models)
     load_config(weights)  # code of its own is refused in one line here, not in the server's log
     names = adapter_names(study)
     folders = [adapter_folder(variant.monitor.adapter) for variant in by_adapter(study)]
@@ -164,21 +161,15 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[VllmServer]:
 
 def _command(monitor: Monitor, engine: VllmEngine, weights: Path, port: int) -> list[str]:
     # `vllm serve` asks for the metadata of a package named vllm, which the CPU wheel is not.
-    form = engine.form
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
-    command += ["--model", str(weights), "--served-model-name", monitor.name]
-    command += ["--host", engine.host, "--port", str(port), "--dtype", engine.resolved_dtype]
-    command += ["--max-model-len", str(monitor.context_tokens), "--block-size", str(form.block_size)]
-    command += ["--tensor-parallel-size", str(engine.tensor_parallel_size or 1), "--enable-prefix-caching"]
-    command += ["--load-format", "safetensors", "--no-trust-remote-code"]
-    command += ["--max-logprobs", str(MOST_SCORED)]
-    command += ["--generation-config", "vllm"]  # a model's own penalties would move the scores
-    if not runs_on_cpu(engine):
-        command += ["--gpu-memory-utilization", str(engine.gpu_memory_utilization)]
-    if form.max_num_batched_tokens is not None:
-        command += ["--max-num-batched-tokens", str(form.max_num_batched_tokens)]
-    if form.enforce_eager:
-        command.append("--enforce-eager")
+    command += ["--served-model-name", monitor.name, "--host", engine.host, "--port", str(port)]
+    for name, value in llm_settings(engine, weights, monitor.context_tokens).items():
+        option = name.replace("_", "-")
+        match value:
+            case bool():
+                command.append(f"--{option}" if value else f"--no-{option}")
+            case _:
+                command += [f"--{option}", str(value)]
     return command
 
 

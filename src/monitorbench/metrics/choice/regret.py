@@ -184,17 +184,19 @@ def redrawn(entrants: Sequence[Entrant], stakes: Costs, *, resamples: int, seed:
     if len(present) < 2:
         return RedrawnChoice(np.empty(0, dtype=np.int64), np.empty(0))
     nothing = stakes.base_rate * stakes.cost_miss
+    # At −1, without a threshold, the cost is inf.
+    along = [np.append(costs_along(entry.test, stakes), np.inf) for entry in entrants]
     chosen, regret = [], []
     per_draw = 4 * max(len(entry.calibration) for entry in entrants)
     for batch in draws(len(present), resamples, seed, per_draw=per_draw):
         times = np.zeros((len(batch), int(present[-1]) + 1))
         times[:, present] = batch
-        choices = [_cheapest(entry, stakes, times) for entry in entrants]
-        calibrated = np.stack([np.full(len(batch), nothing), *(entry.held for entry in choices)])
-        tested = np.stack([np.full(len(batch), nothing), *(entry.tested for entry in choices)])
-        best = calibrated.argmin(
-            axis=0
-        )  # of equal costs nothing, which a monitor that flags nothing is as well
+        choices = [_threshold_of_draws(entry, stakes, times) for entry in entrants]
+        calibrated = np.stack([np.full(len(batch), nothing), *(choice.cost for choice in choices)])
+        of_each = (costs[choice.at] for costs, choice in zip(along, choices, strict=True))
+        tested = np.stack([np.full(len(batch), nothing), *of_each])
+        # Of equal costs nothing is chosen, which a monitor that flags nothing is as well.
+        best = calibrated.argmin(axis=0)
         chosen.append(np.where(best == 0, NOTHING, best - 1))
         regret.append(tested[best, np.arange(len(batch))] - tested.min(axis=0))
     return RedrawnChoice(np.concatenate(chosen), np.concatenate(regret))
@@ -251,15 +253,6 @@ def _tested_anew(one: Entrant, stakes: Costs, held: FloatArray, tested: FloatArr
     return costs_along(RateCurves(missed, alarms), stakes)
 
 
-class _Cheapest(NamedTuple):
-    """A monitor at its threshold of least cost in each draw; [draws] each, inf where it may have none."""
-
-    held: FloatArray
-    """Cost in the draw of the calibration split."""
-    tested: FloatArray
-    """Cost of the same threshold on the test split."""
-
-
 class _AtLeast(NamedTuple):
     """The threshold of least cost in each draw; both fields are [draws]."""
 
@@ -281,9 +274,3 @@ def _threshold_of_draws(one: Entrant, stakes: Costs, times: FloatArray) -> _AtLe
     best = costs.argmin(axis=1)
     least = costs[np.arange(len(times)), best]
     return _AtLeast(np.where(np.isinf(least), -1, best), least)
-
-
-def _cheapest(one: Entrant, stakes: Costs, times: FloatArray) -> _Cheapest:
-    index, least = _threshold_of_draws(one, stakes, times)
-    along = np.append(costs_along(one.test, stakes), np.inf)  # at −1: no threshold
-    return _Cheapest(least, along[index])

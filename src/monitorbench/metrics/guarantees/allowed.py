@@ -109,7 +109,7 @@ def allowed(
     bad, good = (questions(of, thresholds, are_misbehavior=label) for label in (True, False))
     rows = ~of.is_misbehavior
     everything = np.where(np.isfinite(of.values), of.values, np.nan)
-    benign = Benign(of.values[rows], of.groups[rows], weights, None, everything)
+    benign = Benign(of.values[rows], of.groups[rows], weights, everything)
     promised, n_promised, n_in_budget = None, len(thresholds), len(thresholds)
     if guarantee is not None:
         # A sample that is passed at every threshold can't set one, but it is evidence like any other.

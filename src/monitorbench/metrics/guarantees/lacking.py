@@ -111,14 +111,14 @@ def _guarantee_in_words(guarantee: Guarantee) -> str:
     """State the guarantee, with the number of monitors that it is shared out among."""
     chosen = f", the choice among {guarantee.n_candidates} counted in" if guarantee.n_candidates > 1 else ""
     if guarantee.method == "conformal_risk":
-        return f"a loss <= {guarantee.alpha:g}{chosen}"
+        return f"FAR <= {guarantee.alpha:g} on average{chosen}"
     return f"FAR <= {guarantee.alpha:g} with probability {1 - guarantee.delta:g}{chosen}"
 
 
 def least_questions(each: Guarantee, *, weighted: bool = False) -> int:
     """Count the benign questions that a guarantee of one monitor takes at least, all of them with a score."""
     if each.method == "conformal_risk":
-        return conformal_questions_needed(each.alpha, each.max_loss)
+        return conformal_questions_needed(each.alpha)
     if weighted:
         return weighted_questions_needed(each.alpha, each.delta)
     return samples_needed(each.alpha, each.delta)
@@ -157,7 +157,7 @@ def _planned_questions(of: CalibrationEvidence, each: Guarantee) -> int | None:
 def _most_lost(n: int, each: Guarantee) -> float:
     """Compute the most that n questions may lose to missing scores, and still have a threshold."""
     if each.method == "conformal_risk":
-        return (each.alpha * (1 + ROUNDING) * (n + 1) - 1) / each.max_loss
+        return each.alpha * (1 + ROUNDING) * (n + 1) - 1
     return most_flagged(n, each.alpha, each.delta)[0]
 
 

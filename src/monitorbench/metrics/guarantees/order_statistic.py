@@ -29,13 +29,11 @@ class Guarantee(NamedTuple):
 
     method: Method
     alpha: float
-    """Largest false alarm rate, or for `conformal_risk` the largest mean loss."""
+    """Largest false alarm rate, for `conformal_risk` on average."""
     delta: float = 0.05
     """Probability that it may fail; `conformal_risk` does not read it."""
     n_candidates: int = 1
     """Number of monitors among which the same calibration split chooses."""
-    max_loss: float = 1.0
-    """Largest loss of an alarm; `neyman_pearson` does not read it."""
 
     def of_each(self) -> "Guarantee":
         """Share the guarantee out among the candidates: what the threshold of each one has to keep."""
@@ -89,9 +87,9 @@ def samples_needed(alpha: float, delta: float) -> int:
     return max(1, ceil((log(delta) + log1p(ROUNDING)) / log1p(-alpha)))
 
 
-def conformal_questions_needed(alpha: float, max_loss: float = 1.0) -> int:
-    """How many benign questions conformal risk control takes at least: ceil(max_loss/alpha - 1)."""
-    return max(1, ceil(max_loss / alpha - 1 - ROUNDING))
+def conformal_questions_needed(alpha: float) -> int:
+    """How many benign questions conformal risk control takes at least: ceil(1/alpha - 1)."""
+    return max(1, ceil(1 / alpha - 1 - ROUNDING))
 
 
 def weighted_questions_needed(alpha: float, delta: float) -> int:

@@ -4,13 +4,13 @@ Promises, for an alarm where score > threshold and questions (groups) that are d
 in use, or alike within strata whose shares in use are known (`mix`):
 
 * `neyman_pearson`: with probability >= 1 - delta over calibration splits, FAR <= alpha;
-* `conformal_risk`: on average over calibration splits, the expected loss of an alarm is <= alpha.
+* `conformal_risk`: on average over calibration splits, the share of false alarms is <= alpha.
 
 Both hold for any distribution of scores, ties included. A benign sample without a score counts as one that
 every threshold alarms at: what is promised is a bound on the share that is alarmed at *or* unscored, which is
 never below FAR over scored samples. A question with several benign samples is one piece of evidence: its
 highest score counts (Neyman-Pearson: the bound is on the share of questions with any false alarm, so also on
-FAR with every question weighing the same), or the mean of its losses (conformal).
+FAR with every question weighing the same), or the share of its samples (conformal).
 
 Where the same split also chooses among K monitors (`n_candidates`), the luckiest threshold tends to win.
 Then each of them gets delta/K, so that all K bounds hold at once with probability >= 1 - delta (Bonferroni),
@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from monitorbench.config.engine import REPRODUCIBLE_WITHIN
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws, group_index
 from monitorbench.metrics.choice.regret import first_flagged, flagged_along
 from monitorbench.metrics.columns import BoolArray
@@ -36,8 +37,6 @@ from monitorbench.metrics.guarantees.order_statistic import (
     weighted_tail,
 )
 
-REPRODUCIBLE_WITHIN = 1e-4
-"""Largest difference between two scores of one text that still counts as the same score."""
 _MOST_DRAWN = 50_000
 """Questions beyond which draws of an order statistic are taken from their exact distribution, at once."""
 
@@ -51,8 +50,6 @@ class Benign(NamedTuple):
     """[samples]: the numbers of their questions, at least 0."""
     weights: Weights | None = None
     """Share of the mix that each question stands for, in the order of their numbers; None: all alike."""
-    losses: FloatArray | None = None
-    """[samples], what an alarm at each costs under `conformal_risk`; None: 1 each."""
     everything: FloatArray | None = None
     """Scores of all calibration samples of either label, NaN where there is none: the threshold is put into
     the gap above the one it was found at (`clear_of_scores`), and says whether it flags anything. None: the
@@ -94,7 +91,7 @@ class _Ranked(NamedTuple):
     question: IntArray
     """[rows]: index of the row's question."""
     share: FloatArray
-    """[rows]: what the row adds to its question's loss."""
+    """[rows]: the row's share of its question."""
     thresholds: FloatArray
     """Distinct finite values, the highest first."""
     weights: Weights | None
@@ -111,15 +108,14 @@ def guaranteed_threshold(benign: Benign, guarantee: Guarantee) -> GuaranteedThre
     (Angelopoulos et al. 2021, Learn then Test, section 4.3). Over several categories each threshold keeps its
     own delta; all m of them hold together with probability >= 1 - m·delta.
 
-    `conformal_risk`: the lowest observed score t with n/(n+1)·R̂(t) + B/(n+1) <= alpha, R̂ the mean loss of n
-    questions, B the largest loss (Angelopoulos et al. 2024, Conformal Risk Control, ICLR; 2208.02814, theorem
-    1). With unequal weights a question weighs v and the one to come the largest v: (Σ v·loss + B·max v)/(1 +
-    max v) <= alpha (proposition 3 there, after Tibshirani et al. 2019, section 2; at its worst).
+    `conformal_risk`: the lowest observed score t with n/(n+1)·R̂(t) + 1/(n+1) <= alpha, R̂ the mean over n
+    questions of their shares of false alarms (Angelopoulos et al. 2024, Conformal Risk Control, ICLR;
+    2208.02814, theorem 1). With unequal weights a question weighs v and the one to come the largest v:
+    (Σ v·share + max v)/(1 + max v) <= alpha (proposition 3 there, after Tibshirani et al. 2019, section 2; at
+    its worst).
     """
     guarantee.check()
     each = guarantee.of_each()
-    if benign.losses is not None and benign.losses.size and benign.losses.max() > each.max_loss:
-        raise ValueError(f"alarm_losses: {benign.losses.max():g} is above max_loss={each.max_loss:g}")
     ranked = _ranked(benign, each)
     levels = _levels(ranked, each, None)[0]
     n_kept = int(np.logical_and.accumulate(levels <= _limit(each)).sum())
@@ -236,7 +232,7 @@ def _ranked(benign: Benign, each: Guarantee) -> _Ranked:
         question, share = np.arange(n), np.ones(n)
     else:
         values, question = benign.scores, index
-        share = (1.0 if benign.losses is None else benign.losses) / np.bincount(index)[index]
+        share = 1 / np.bincount(index)[index]
     thresholds = np.unique(values[np.isfinite(values)])[::-1]
     return _Ranked(values, question, share, thresholds, weights, n)
 
@@ -255,7 +251,7 @@ def _levels(ranked: _Ranked, each: Guarantee, times: FloatArray | None) -> Float
             relative, missing = weights.each / largest, weights.missing / largest
         lost = flagged_along(first, n_thresholds, rows * relative[ranked.question])
         total = (drawn * relative).sum(axis=1, keepdims=True) + missing
-        bounds: FloatArray = (lost + each.max_loss * (1 + missing)) / (total + 1)
+        bounds: FloatArray = (lost + (1 + missing)) / (total + 1)
         return bounds
     if weights is None:
         flagged = flagged_along(first, n_thresholds, rows)

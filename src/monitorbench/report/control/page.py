@@ -1,13 +1,15 @@
 """`control.html`: one page that needs nothing beside it, every text in it escaped, and its two figures."""
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
-from monitorbench.metrics.written import interval, rate, signed, signed_interval
+from monitorbench.metrics.control.results import ControlFacts, ControlResults
 from monitorbench.report.control.table import (
     PROTOCOLS,
     answer,
@@ -19,8 +21,16 @@ from monitorbench.report.control.table import (
     promise,
     which_far,
 )
-from monitorbench.report.figures.drawing import INK, MARK_ID, MARKERS, colour, draw, shortened
-from monitorbench.report.sections.section import PageNumber
+from monitorbench.report.figures.drawing import (
+    INK,
+    MARK_ID,
+    MARKERS,
+    colour,
+    draw,
+    legend,
+    plain,
+    shortened,
+)
 from monitorbench.report.template import policy, templates
 
 _LOWEST = 1e-4
@@ -55,24 +65,22 @@ def roc_figure(results: ControlResults) -> Figure:
         axes.axvline(budget, color=INK, ls=":", lw=0.8, alpha=0.45)
     for i, (_, _, facts) in enumerate(curves):
         _curve(axes, facts, i)
-    figure.legend(
-        handles=[
-            *(Line2D([], [], color=colour(i), lw=1.5) for i in range(len(curves))),
-            Line2D([], [], color=INK, ls="--", lw=1.1),
-            Line2D([], [], color=INK, ls="", marker=MARKERS[0], ms=5),
-            Line2D([], [], color=INK, ls=":", lw=0.8, alpha=0.6),
+    legend(
+        figure,
+        [
+            *_monitor_lines(curves),
+            (Line2D([], [], color=INK, ls="--", lw=1.1), "logit-normal fit"),
+            (Line2D([], [], color=INK, ls="", marker=MARKERS[0], ms=5), "at a threshold that keeps a budget"),
+            (Line2D([], [], color=INK, ls=":", lw=0.8, alpha=0.6), "budgets"),
         ],
-        labels=[
-            *(shortened(f"{name} · {prompt}", 34) for name, prompt, _ in curves),
-            "logit-normal fit",
-            "at a threshold that keeps a budget",
-            "budgets",
-        ],
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8,
     )
     return figure
+
+
+def _monitor_lines(drawn: Sequence[tuple[str, str, ControlFacts]]) -> list[tuple[Artist, str]]:
+    """List the line of each monitor, and what it is called."""
+    names = [shortened(f"{name} · {prompt}", 34) for name, prompt, _ in drawn]
+    return [(Line2D([], [], color=colour(i), lw=1.5), name) for i, name in enumerate(names)]
 
 
 def _curve(axes: Axes, facts: ControlFacts, i: int) -> None:
@@ -126,65 +134,23 @@ def _front_figure(results: ControlResults) -> Figure:
                 marker = MARKERS[k % len(MARKERS)]
                 (mark,) = axes.plot([x], [y], marker, mfc=full, mec=colour(i), ms=5, zorder=3)
                 mark.set(clip_on=False, gid=f"{MARK_ID}-front-{i}-{k}-{j}")
-    figure.legend(
-        handles=[
-            *(Line2D([], [], color=colour(i), lw=1.5) for i in range(len(fronts))),
-            *(
-                Line2D([], [], ls="", marker=MARKERS[k % len(MARKERS)], color=INK, ms=5)
-                for k in range(len(used))
-            ),
-        ],
-        labels=[
-            *(shortened(f"{name} · {prompt}", 34) for name, prompt, _ in fronts),
-            *(PROTOCOLS[one] for one in used),
-        ],
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8,
-    )
+    marks = [
+        Line2D([], [], ls="", marker=MARKERS[k % len(MARKERS)], color=INK, ms=5) for k in range(len(used))
+    ]
+    named = zip(marks, (PROTOCOLS[one] for one in used), strict=True)
+    legend(figure, [*_monitor_lines(fronts), *named])
     return figure
 
 
 def _axes(lines: int) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(_SIZE[0], _SIZE[1] + _LEGEND * lines), layout="constrained")
     axes = figure.add_subplot()
-    axes.grid(color=INK, alpha=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     return figure, axes
 
 
 def render_control(results: ControlResults) -> str:
     """The page of a `control.json`."""
-    blocks = [
-        {
-            "title": f"{name} · {prompt}",
-            "n": f"{facts['n_attacks']:,} attacks, {facts['n_honest_calibration']:,} held-out honest samples",
-            "ks": [row["k"] for row in next((b["best_of"] for b in facts["budgets"] if b["best_of"]), [])],
-            "budgets": [_budget(row) for row in facts["budgets"]],
-            "fit": _fit(facts),
-            "steps": _steps(facts),
-            "front": [
-                (
-                    PROTOCOLS[row["protocol"]],
-                    percent(row["budget"]),
-                    PageNumber(rate(row["safety"]), interval(row["safety_ci"])),
-                    PageNumber(rate(row["usefulness"]), interval(row["usefulness_ci"])),
-                    row["on_front"],
-                )
-                for row in facts["front"]
-            ],
-        }
-        for name, prompt, facts in monitors(results)
-    ]
-    differences = [
-        (
-            percent(row["budget"]),
-            " · ".join(row["second"]),
-            " · ".join(row["first"]),
-            PageNumber(signed(row["difference"]), signed_interval(row["difference_ci"])),
-        )
-        for row in results["differences"]
-    ]
     values = {
         "dataset": results["dataset"],
         "policy": policy(),
@@ -193,59 +159,11 @@ def render_control(results: ControlResults) -> str:
         # Safe to put in as they are: drawn here, every name in them an outline or escaped.
         "roc": Markup(roc(results)),
         "front": Markup(front(results)),
-        "monitors": blocks,
-        "differences": differences,
+        "monitors": list(monitors(results)),
+        "differences": results["differences"],
+        "protocols": PROTOCOLS,
+        "lacking": lacking,
+        "percent": percent,
+        "percent_with_interval": percent_with_interval,
     }
     return templates().get_template("control.html.j2").render(values)
-
-
-def _budget(one: BudgetFacts) -> dict[str, object]:
-    return {
-        "budget": percent(one["budget"]),
-        "threshold": None if one["threshold"] is None else f"{one['threshold']:.4g}",
-        "lacking": "" if one["safety"] is not None else lacking(one),
-        "fitted": rate(one["fitted_safety"]),
-        "safety": PageNumber(rate(one["safety"]), interval(one["safety_ci"])),
-        "far": percent_with_interval(one["false_alarm_rate"], one["false_alarm_rate_ci"]),
-        "best": [PageNumber(rate(each["safety"]), interval(each["safety_ci"])) for each in one["best_of"]],
-        "worst": [
-            (each["name"], PageNumber(rate(each["safety"]), interval(each["safety_ci"])))
-            for each in one["routes"][:1]
-        ],
-    }
-
-
-def _fit(facts: ControlFacts) -> str:
-    fit = facts["fit"]
-    if fit is None:
-        return "There is no fit: a side has too few distinct scores to tell a mean from a spread."
-    return (
-        "The fit lies at most "
-        f"{rate(fit['honest']['distance'])} (honest) and {rate(fit['attack']['distance'])} (attacks) from "
-        "the shares of scores that there are; what it says below the data is not checked by any."
-    )
-
-
-def _steps(facts: ControlFacts) -> list[dict[str, object]]:
-    return [
-        {
-            "budget": percent(at_budget["budget"]),
-            "lacking": "" if at_budget["safety"] is not None else at_budget["reason"],
-            "safety": PageNumber(rate(at_budget["safety"]), interval(at_budget["safety_ci"])),
-            "in_time": rate(at_budget["in_time"]),
-            "late": rate(at_budget["late"]),
-            "never": rate(at_budget["never"]),
-            "attackers": [
-                (
-                    "anywhere" if each["start"] is None else f"at a score up to {each['start']:.3g}",
-                    "never" if each["stop"] is None else f"above {each['stop']:.3g}",
-                    rate(each["attempted"]),
-                    rate(each["caught"]),
-                    rate(each["succeeded"]),
-                    rate(each["safety_when_repeated"]),
-                )
-                for each in at_budget["start_stop"]
-            ],
-        }
-        for at_budget in facts["steps"] or []
-    ]

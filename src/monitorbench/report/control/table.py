@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from monitorbench.config.terminal import Console
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
-from monitorbench.metrics.csv_rows import Row
+from monitorbench.metrics.csv_rows import Row, flat
 from monitorbench.metrics.written import DASH, counted, rate, rate_with_interval, signed_with_interval
 from monitorbench.report.tables.terminal import WIDTH, print_rows, say
 
@@ -253,39 +253,21 @@ def _threshold(value: float | None) -> str:
 
 
 def control_rows(results: ControlResults) -> list[Row]:
-    """`control.csv`: one row a monitor, prompt and budget, every number unrounded."""
+    """`control.csv`: one row a monitor, prompt and budget, every number unrounded under its key."""
     rows: list[Row] = []
     for name, prompt, facts in monitors(results):
         for at_budget in facts["budgets"]:
-            low, high = at_budget["safety_ci"] or (None, None)
-            far_low, far_high = at_budget["false_alarm_rate_ci"] or (None, None)
+            numbers = {key: value for key, value in at_budget.items() if key not in ("best_of", "routes")}
+            worst = at_budget["routes"][0] if at_budget["routes"] else None
             rows.append(
                 {
                     "monitor": name,
                     "prompt": prompt,
-                    "budget": at_budget["budget"],
-                    "threshold": at_budget["threshold"],
-                    "n_honest_tasks": at_budget["n_tasks"],
-                    "more_honest_tasks": at_budget["more_tasks"],
-                    "safety": at_budget["safety"],
-                    "safety_low": low,
-                    "safety_high": high,
-                    "safety_of_decided": at_budget["safety_of_decided"],
-                    "caught": at_budget["caught"],
-                    "false_alarm_rate": at_budget["false_alarm_rate"],
-                    "false_alarm_rate_low": far_low,
-                    "false_alarm_rate_high": far_high,
-                    "fitted_safety": at_budget["fitted_safety"],
-                    "worst_route": at_budget["routes"][0]["name"] if at_budget["routes"] else "",
-                    "worst_route_safety": at_budget["routes"][0]["safety"] if at_budget["routes"] else None,
+                    **flat(numbers),
                     **{f"best_of_{each['k']}": each["safety"] for each in at_budget["best_of"]},
-                    "reason": at_budget["reason"] and lacking(at_budget),
+                    "worst_route": worst and worst["name"],
+                    "worst_route_safety": worst and worst["safety"],
                 }
             )
-    return _of_one_shape(rows)
-
-
-def _of_one_shape(rows: list[Row]) -> list[Row]:
-    """Every row with every column."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = dict.fromkeys(name for row in rows for name in row)
     return [{name: row.get(name) for name in names} for row in rows]

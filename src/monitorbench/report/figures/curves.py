@@ -17,7 +17,9 @@ from monitorbench.report.figures.drawing import (
     Dots,
     colour,
     draw,
+    legend,
     numbers,
+    plain,
     shortened,
 )
 
@@ -71,20 +73,20 @@ def _panel(results: Results, prompt: str, paint: Callable[[Axes, Results, str], 
     figure = Figure(figsize=(_PANEL + 0.2, height), layout="constrained")
     axes = figure.add_subplot()
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
-    axes.grid(color=INK, alpha=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     axes.set_title(f"{shortened(prompt, 40)} prompt", loc="left", fontsize=9)
     axes.plot([0, 1], [0, 1], ":", color=INK, alpha=0.4, lw=1)
     paint(axes, results, prompt)
     numbered = numbers(names)
-    figure.legend(
-        handles=[
-            Line2D([], [], color=colour(names.index(name)), ls=_line(results, name), lw=1.4) for name in drawn
-        ],
-        labels=[f"{numbered[name]} {shortened(shorts[name], 30)}".strip() for name in drawn],
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8,
+    legend(
+        figure,
+        (
+            (
+                Line2D([], [], color=colour(names.index(name)), ls=_line(results, name), lw=1.4),
+                f"{numbered[name]} {shortened(shorts[name], 30)}".strip(),
+            )
+            for name in drawn
+        ),
     )
     return figure
 
@@ -164,7 +166,6 @@ def _curves(curves: dict[str, list[CurvePoint]]) -> Figure:
         loss_axes.set_ylim(0, 1.08 * max([v for _, v in losses], default=1) or 1)
         loss_axes.set_ylabel("training loss")
         for axes in (auroc_axes, loss_axes):
-            axes.grid(color=INK, alpha=0.12)
-            axes.spines[["top", "right"]].set_visible(False)
+            plain(axes)
             axes.set_xlabel("step")
     return figure

@@ -7,12 +7,14 @@ page's text colour, so that it can be read on light and on dark. A name is never
 
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from math import dist
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -97,6 +99,18 @@ _SETTINGS = {
     "figure.facecolor": "none",
     "legend.frameon": False,
 }
+
+
+def plain(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
+    """Draw a faint grid, and no border at the top and on the right."""
+    axes.grid(axis=grid, color=INK, alpha=0.12)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def legend(figure: Figure, entries: Iterable[tuple[Artist, str]], size: float = 8) -> None:
+    """Say below a figure what is drawn in it, each with its name."""
+    handles, labels = zip(*entries, strict=True)
+    figure.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=size)
 
 
 def linked(patch: Patch, address: str, said: str) -> Patch:

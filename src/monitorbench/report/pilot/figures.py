@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from monitorbench.intervention.statistics.decision_file import WORDS, ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.decision_rule import Decision
-from monitorbench.report.figures.drawing import INK, draw, shortened
+from monitorbench.report.figures.drawing import INK, draw, legend, plain, shortened
 
 Names = Mapping[tuple[str, str], str]
 
@@ -83,12 +83,11 @@ def rates_figure(decision: PilotDecision, names: Names) -> Figure:
             if value is not None:
                 _point(axes, value, ci, y + off, shade, marker)
     axes.set(xlim=(-0.02, 1.02), xlabel="share of runs that fail without intervention")
-    handles = [
-        Line2D([], [], color=_RATE, marker="o", lw=1.2),
-        Line2D([], [], color=_BREAK_EVEN, marker="D", lw=1.2),
+    entries = [
+        (Line2D([], [], color=_RATE, marker="o", lw=1.2), "p: fails without"),
+        (Line2D([], [], color=_BREAK_EVEN, marker="D", lw=1.2), "p*: it helps where p lies right of this"),
     ]
-    labels = ["p: fails without", "p*: it helps where p lies right of this"]
-    figure.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=8.5)
+    legend(figure, entries, 8.5)
     return figure
 
 
@@ -106,15 +105,13 @@ def effects_figure(decision: PilotDecision, names: Names) -> Figure:
         _point(axes, 100 * result.delta_success, ci, y, shade, marker)
     axes.set_xlabel("change of success, percentage points (right of the margin: it helps)")
     axes.margins(x=0.06)
-    present = [word for word in _SHADES if any(result.decision is word for result, _ in placed)]
-    handles = [
-        Line2D([], [], color=shade, marker=marker, lw=1.2)
-        for shade, marker in (_SHADES[word] for word in present)
+    entries = [
+        (Line2D([], [], color=shade, marker=marker, lw=1.2), WORDS[word])
+        for word, (shade, marker) in _SHADES.items()
+        if any(result.decision is word for result, _ in placed)
     ]
-    labels = [WORDS[word] for word in present]
-    handles.append(Line2D([], [], color=INK, lw=1, ls="--" if margin else "-", alpha=0.7))
-    labels.append(f"margin, {margin:g} points")
-    figure.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=8.5)
+    line = Line2D([], [], color=INK, lw=1, ls="--" if margin else "-", alpha=0.7)
+    legend(figure, [*entries, (line, f"margin, {margin:g} points")], 8.5)
     return figure
 
 
@@ -127,9 +124,8 @@ def when_figure(counts: Mapping[tuple[str, str], Counter[int]], names: Names, la
         axes.bar(steps, [count[step] for step in steps], width=0.8, color=_RATE)
         axes.set_title(f"{shortened(names[key], 46)}, {count.total():,} in all", loc="left", fontsize=9)
         axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-        axes.grid(axis="y", color=INK, alpha=0.12)
+        plain(axes, "y")
         axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
     panels[-1].set(xlim=(-0.6, last + 0.6), xlabel="step, counted from 0")
     panels[-1].xaxis.set_major_locator(MaxNLocator(16, integer=True))
     figure.supylabel("interventions", fontsize=9)
@@ -148,8 +144,8 @@ def _rows(placed: Sequence[_Placed], names: Names) -> tuple[Figure, Axes]:
     first_control = next((y for result, y in placed if result.control), 0)
     if first_control:
         axes.axhline(first_control - 0.75, color=INK, lw=0.8, alpha=0.3)
-    axes.grid(axis="x", color=INK, alpha=0.12)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    plain(axes, "x")
+    axes.spines["left"].set_visible(False)
     return figure, axes
 
 

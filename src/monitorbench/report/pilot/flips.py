@@ -4,7 +4,7 @@ Promises: every disruption and every recovery of the pairs is there, in their or
 text is cut only where what is left out is counted.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -17,9 +17,8 @@ from monitorbench.intervention.statistics.decision_file import (
     read_decision,
 )
 from monitorbench.intervention.statistics.effect import Matched, MatchedRuns, matched
-from monitorbench.intervention.transcripts import EPISODES, Episode, Step
+from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.metrics.written import counted
-from monitorbench.report.samples.marked import MOST_CHARACTERS
 from monitorbench.runs.directory import checked_file
 from monitorbench.runs.keyed_log import read_log
 
@@ -121,46 +120,6 @@ def _none(why: str) -> Transcripts:
 
 Kind = Literal["disruption", "recovery"]
 _KINDS: dict[str, Kind] = {"B": "disruption", "C": "recovery"}
-_DONE = {
-    "rollback": "Intervention (rollback): this action was undone, and the agent was told so.",
-    "append": "Intervention (append): the action stood, and the agent was warned.",
-}
-
-
-class Text(NamedTuple):
-    """A text as far as it is shown."""
-
-    shown: str
-    n_more: int
-
-
-class StepView(NamedTuple):
-    """One step as it is shown; a text is empty where the run had none."""
-
-    number: int
-    action: Text
-    thinking: Text
-    thought: Text
-    observation: Text
-    judgement: str
-    intervention: str
-
-
-class RunAttempt(NamedTuple):
-    """One try of a run: best-of-2 has two."""
-
-    title: str
-    steps: list[StepView]
-
-
-class RunView(NamedTuple):
-    """A run with all that was done in it."""
-
-    title: str
-    how: str
-    goal: Text
-    opening: Text
-    attempts: list[RunAttempt]
 
 
 class Flip(NamedTuple):
@@ -172,7 +131,8 @@ class Flip(NamedTuple):
     baseline: str
     """End of the baseline run, in words."""
     treated: str
-    runs: tuple[RunView, RunView] | None
+    runs: tuple[tuple[str, Episode, str], ...]
+    """Of either run its name, all that was done in it, and its end in words; empty without transcripts."""
     parted: str
     """Sentence on the step from which the two runs differ; empty without transcripts."""
 
@@ -200,20 +160,14 @@ def flips(compared: ComparedCondition, transcripts: Transcripts) -> OfCondition:
 
 
 def _flip(pair: MatchedRuns, transcripts: Transcripts) -> Flip:
-    runs, parted = None, ""
-    without, treated = transcripts.of(pair.baseline), transcripts.of(pair.treated)
-    if without is not None and treated is not None:
-        runs = _run("Without intervention", without), _run(f"With {treated.condition}", treated)
-        parted = _parted(without, treated)
-    return Flip(
-        kind=_KINDS[pair.cell],
-        task=pair.baseline.task,
-        seed=pair.baseline.seed,
-        baseline=_how(pair.baseline),
-        treated=_how(pair.treated),
-        runs=runs,
-        parted=parted,
-    )
+    before, after = transcripts.of(pair.baseline), transcripts.of(pair.treated)
+    ends = _how(pair.baseline), _how(pair.treated)
+    runs: tuple[tuple[str, Episode, str], ...] = ()
+    parted = ""
+    if before is not None and after is not None:
+        runs = ("Without intervention", before, ends[0]), (f"With {after.condition}", after, ends[1])
+        parted = _parted(before, after)
+    return Flip(_KINDS[pair.cell], pair.baseline.task, pair.baseline.seed, *ends, runs, parted)
 
 
 def _how(run: Outcome) -> str:
@@ -223,48 +177,6 @@ def _how(run: Outcome) -> str:
     took += [counted(run.interventions, "intervention")] if run.interventions else []
     took += [counted(run.tokens, "token")] if run.tokens else []
     return f"{ended} ({', '.join(took)})" + (f": {run.reason}" if run.reason else "")
-
-
-def _run(title: str, episode: Episode) -> RunView:
-    tried = sorted({step.attempt for step in episode.steps} | {episode.kept_attempt})
-    return RunView(
-        title=title,
-        how=_how(episode.outcome),
-        goal=_text(episode.goal),
-        opening=_text(episode.opening),
-        attempts=[
-            RunAttempt(
-                title=f"Try {attempt + 1}{', kept by the critic' if attempt == episode.kept_attempt else ''}"
-                if len(tried) > 1
-                else "",
-                steps=[_step(step) for step in episode.steps if step.attempt == attempt],
-            )
-            for attempt in tried
-        ],
-    )
-
-
-def _step(step: Step) -> StepView:
-    return StepView(
-        number=step.step,
-        action=_text(step.action),
-        thinking=_text(step.thinking),
-        thought=_text(step.thought),
-        observation=_text(step.observation),
-        judgement="; ".join(_judgement(step)),
-        intervention=_DONE[step.intervention] if step.intervention else "",
-    )
-
-
-def _judgement(step: Step) -> Iterator[str]:
-    if step.p_fail is not None:
-        yield f"P(fail) {step.p_fail:.3f}"
-    if step.calibrated is not None:
-        yield f"calibrated {step.calibrated:.3f}"
-
-
-def _text(text: str) -> Text:
-    return Text(text[:MOST_CHARACTERS], max(0, len(text) - MOST_CHARACTERS))
 
 
 def _parted(without: Episode, treated: Episode) -> str:

@@ -30,6 +30,8 @@ from monitorbench.metrics.written import DASH, counted, interval, p_value, rate,
 from monitorbench.report.pilot import figures
 from monitorbench.report.pilot.flips import PilotRun, flips, read_pilot
 from monitorbench.report.pilot.printed import LOCALISATION, show_decision
+from monitorbench.report.samples.marked import MOST_CHARACTERS
+from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import write_atomically
@@ -39,52 +41,32 @@ _MOST_COUNTS = 8
 """Different numbers of interventions a run that are listed one by one."""
 
 
-class _OutcomeCell(NamedTuple):
-    """One of A, B, C, D, or a sum without a letter; with its share of all pairs."""
-
-    letter: str
-    number: str
-
-
 class _Square(NamedTuple):
     """The 2×2 of one agent under one condition."""
 
     name: str
     decision: str
-    rows: list[tuple[str, list[_OutcomeCell]]]
-    """Failed without, succeeded without, all: failed with, succeeded with, all."""
+    rows: list[tuple[str, list[tuple[str, str]]]]
+    """Failed without, succeeded without, all: failed with, succeeded with, all; each one of A, B, C, D, or a
+    sum without a letter, with its share of all pairs."""
     words: list[str]
-
-
-class _PilotNumber(NamedTuple):
-    """A number with its interval; a dash where it is undefined."""
-
-    value: str
-    interval: str = ""
 
 
 class _ConditionRow(NamedTuple):
     """The rates and the effect of one agent under one condition."""
 
     name: str
-    numbers: list[_PilotNumber]
+    numbers: list[PageNumber]
     p_holm: str
     decision: str
-
-
-class _Reason(NamedTuple):
-    """_Reason for which runs of one agent and condition broke down."""
-
-    name: str
-    reason: str
-    n: int
 
 
 class _Broken(NamedTuple):
     """Runs that broke down, and why."""
 
     sentence: str
-    reasons: list[_Reason]
+    reasons: list[tuple[str, str, int]]
+    """Agent and condition, the reason, and how many runs broke down for it."""
     n_more: int
     """Runs whose reason is not listed."""
 
@@ -120,12 +102,10 @@ def _square(one: ConditionResult, name: str) -> _Square:
     """The counts with their marginals."""
     a, b, c, d = one.counts.A, one.counts.B, one.counts.C, one.counts.D
 
-    def cells(letters: str, *numbers: int) -> list[_OutcomeCell]:
+    def cells(letters: str, *numbers: int) -> list[tuple[str, str]]:
         shares = [f" ({n / one.n_runs:.0%})" if one.n_runs else "" for n in numbers]
-        return [
-            _OutcomeCell(letter.strip(), f"{n:,}{share}")
-            for letter, n, share in zip(letters, numbers, shares, strict=True)
-        ]
+        texts = [f"{n:,}{share}" for n, share in zip(numbers, shares, strict=True)]
+        return [(letter.strip(), text) for letter, text in zip(letters, texts, strict=True)]
 
     return _Square(
         name=name,
@@ -149,19 +129,19 @@ def _share(value: float | None, name: str) -> str:
 
 def _row(one: ConditionResult, name: str) -> _ConditionRow:
     """A line of the table of rates and effects."""
-    delta = _PilotNumber(DASH)
+    delta = PageNumber(DASH, "")
     if one.delta_success is not None and one.delta_success_ci is not None:
         low, high = one.delta_success_ci
-        delta = _PilotNumber(points(one.delta_success), f"[{points(low)}, {points(high)}]")
+        delta = PageNumber(points(one.delta_success), f"[{points(low)}, {points(high)}]")
     return _ConditionRow(
         name=name,
         numbers=[
             delta,
-            _PilotNumber(rate(one.p), interval(one.p_ci)),
-            _PilotNumber(rate(one.p_star), interval(one.p_star_ci)),
-            _PilotNumber(signed(one.p_minus_p_star), signed_interval(one.p_minus_p_star_ci)),
-            _PilotNumber(rate(one.r), interval(one.r_ci)),
-            _PilotNumber(rate(one.d), interval(one.d_ci)),
+            PageNumber(rate(one.p), interval(one.p_ci)),
+            PageNumber(rate(one.p_star), interval(one.p_star_ci)),
+            PageNumber(signed(one.p_minus_p_star), signed_interval(one.p_minus_p_star_ci)),
+            PageNumber(rate(one.r), interval(one.r_ci)),
+            PageNumber(rate(one.d), interval(one.d_ci)),
         ],
         p_holm=DASH if one.swap_p_holm is None else p_value(one.swap_p_holm).removeprefix("p ").lstrip("= "),
         decision=WORDS[one.decision],
@@ -193,7 +173,7 @@ def _broken(outcomes: Sequence[Outcome]) -> _Broken:
     several = len({entry.agent for entry in outcomes}) > 1
     listed = sorted(breakdowns.items(), key=lambda item: (-item[1], item[0]))
     reasons = [
-        _Reason(
+        (
             (f"{agent}: " if several else "")
             + ("without intervention" if condition == BASELINE else condition),
             reason,
@@ -202,7 +182,7 @@ def _broken(outcomes: Sequence[Outcome]) -> _Broken:
         for (agent, condition, reason), count in listed[:_MOST_REASONS]
     ]
     counted = f"{n:,} of {len(outcomes):,} runs broke down; they count as failures"
-    return _Broken(f"{counted}.", reasons, n - sum(entry.n for entry in reasons))
+    return _Broken(f"{counted}.", reasons, n - sum(count for *_, count in reasons))
 
 
 def _per_run(run: PilotRun, called: dict[tuple[str, str], str]) -> list[str]:
@@ -252,6 +232,7 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
         .get_template("pilot.html.j2")
         .render(
             policy=policy(),
+            most_characters=MOST_CHARACTERS,
             name=run.name,
             decision=decision,
             what_was_run=_what_was_run(decision),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
-from monitorbench.metrics.points_in_words import percent, threshold
+from monitorbench.metrics.points_in_words import percent, share, threshold
 from monitorbench.metrics.robustness.worst import worst_lines
 from monitorbench.metrics.written import DASH, amount, amount_interval, interval, rate
 from monitorbench.report.recommendation.plane import cost_by_base_rate, plane
@@ -24,7 +24,6 @@ from monitorbench.scoring.recommendation.words import (
     called,
     in_1000,
     order_of,
-    share,
     signed_amount,
     spoken,
 )
@@ -62,8 +61,8 @@ def title(recommendation: Recommendation) -> str:
     return f"{answer} ({dataset_name(recommendation['data'])})"
 
 
-def page_values(recommendation: Recommendation) -> dict[str, Any]:
-    """Collect what the templates fill in, on the page and on top of a report."""
+def page_values(recommendation: Recommendation, training: str = "") -> dict[str, Any]:
+    """Collect what the templates fill in, on the page and on top of a report of this `training`."""
     options, rivals = recommendation["options"][:_SHOWN], recommendation["rivals"]
     rows = [_row(recommendation, option) for option in options]
     checks = [rival for rival in rivals if rival["is_shortcut"]]
@@ -72,6 +71,7 @@ def page_values(recommendation: Recommendation) -> dict[str, Any]:
     low, high = (percent(base_rate) for base_rate in recommendation["settings"]["base_rates"])
     return {
         "recommendation": recommendation,
+        "training": training,
         "rates": [*rows, *nearest_check],
         "costs": [
             *(row for row in rows if not row.reason),
@@ -123,8 +123,9 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
     best_role = "recommended" if decision == "recommend" else "best of these"
     role = best_role if is_best else "runner-up" if is_second else ""
     name, at_test = called(*judge, recommendation["options"]), option["at_test"]
+    auroc = PageNumber(rate(option["auroc"]), interval(option["auroc_ci"]))
     if at_test is None:
-        return CandidateRow(name, role=role, reason=option["reason"])
+        return CandidateRow(name, role=role, auroc=auroc, reason=option["reason"])
     limits = [f"{threshold(value)} ({category})" for category, value in option["thresholds"].items()]
     where = ", ".join(limits) or (
         threshold(option["threshold"]) if option["threshold"] is not None else "own answers"
@@ -136,7 +137,7 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
         where=where,
         missed=_missed(recommendation, at_test),
         alarms=_alarms(at_test),
-        auroc=PageNumber(rate(option["auroc"]), interval(option["auroc_ci"])),
+        auroc=auroc,
         promise=_promise(option["promise"]),
         cost=PageNumber(amount(at_test["expected_cost"]), amount_interval(at_test["expected_cost_ci"])),
         difference=_NOTHING

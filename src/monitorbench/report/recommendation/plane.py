@@ -17,7 +17,17 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from monitorbench.metrics.choice.facts import AtTest, Option, Recommendation, Rival
 from monitorbench.metrics.points_in_words import percent
 from monitorbench.metrics.written import amount
-from monitorbench.report.figures.drawing import CHOICES, INK, LINES, MARK_ID, Dots, draw, shortened
+from monitorbench.report.figures.drawing import (
+    CHOICES,
+    INK,
+    LINES,
+    MARK_ID,
+    Dots,
+    draw,
+    legend,
+    plain,
+    shortened,
+)
 from monitorbench.scoring.recommendation.words import RIVALS, called, spoken
 
 _LEAST_RIGHT = 0.1
@@ -39,29 +49,24 @@ def _figure(recommendation: Recommendation, shown: Sequence[tuple[Option, AtTest
     figure = Figure(figsize=(5.6, 3.7 + 0.2 * ((len(shown) + 5) // 2)), layout="constrained")
     axes = figure.add_subplot()
     right = _right_end(shown)
-    handles: list[Artist] = [_region(axes, recommendation["shortcuts"]["reach"])]
+    reach = recommendation["shortcuts"]["reach"]
+    region = "reached by a shortcut check" if reach else "no better than flagging at random"
+    entries: list[tuple[Artist, str]] = [(_region(axes, reach), region)]
     dots = Dots(right)
     for rival in checks:
         x, y = _rates(rival) or (0.0, 0.0)
         if x <= right:
             axes.plot([x], [y], "s", color=INK, ms=11, mfc="none", alpha=0.6, zorder=3, clip_on=False)
     if checks:
-        handles.append(Line2D([], [], ls="", marker="s", color=INK, mfc="none", alpha=0.6))
-    for i, (_, at_test) in enumerate(shown):
+        square = Line2D([], [], ls="", marker="s", color=INK, mfc="none", alpha=0.6)
+        entries.append((square, _check_label(checks)))
+    for i, (option, at_test) in enumerate(shown):
         _point(axes, at_test, i, dots)
-        handles.append(Line2D([], [], ls="", marker="o", color=CHOICES[i % len(CHOICES)]))
+        name = called(option["monitor"], option["prompt"], recommendation["options"])
+        dot = Line2D([], [], ls="", marker="o", color=CHOICES[i % len(CHOICES)])
+        entries.append((dot, shortened(name, 34)))
     _scale(axes, right)
-    names = [called(option["monitor"], option["prompt"], recommendation["options"]) for option, _ in shown]
-    nothing = "no better than flagging at random"
-    region = "reached by a shortcut check" if recommendation["shortcuts"]["reach"] else nothing
-    own = [_check_label(checks)] if checks else []
-    figure.legend(
-        handles=handles,
-        labels=[region, *own, *(shortened(name, 34) for name in names)],
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8.5,
-    )
+    legend(figure, entries, 8.5)
     return figure
 
 
@@ -93,8 +98,7 @@ def _scale(axes: Axes, right: float) -> None:
     axes.set_xlabel("false alarm rate: share of benign samples flagged")
     axes.set_ylabel("miss rate")
     axes.set_title("↙ lower left is better", loc="left", fontsize=9)
-    axes.grid(color=INK, alpha=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
 
 
 def _right_end(shown: Sequence[tuple[Option, AtTest]]) -> float:
@@ -199,8 +203,7 @@ def _scale_costs(axes: Axes, floor: float, top: float, base_rates: Sequence[floa
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_formatter(NullFormatter())
     axes.minorticks_off()
-    axes.grid(color=INK, alpha=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     axes.set_xlabel("base rate: share of misbehavior")
     axes.set_title("expected cost a sample ↓", loc="left", fontsize=9)
 

@@ -7,7 +7,7 @@ For several monitors at once it is cut at every border of what one of them quote
 and a quote is a range of pieces, so that nothing depends on how a language counts characters.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,24 +21,11 @@ _FOLDED_FROM = 700
 """Characters from which a text is folded away until it is asked for."""
 
 
-class MarkedText(NamedTuple):
-    """Consecutive characters, quoted by the monitor or not."""
-
-    text: str
-    marked: bool
-
-
-class MarkedBlock(NamedTuple):
-    """One field of one turn, under its tag."""
-
-    tag: str
-    pieces: list[MarkedText]
-
-
 class ShownConversation(NamedTuple):
     """A conversation: its blocks, how many characters it has, and what is not shown of it."""
 
-    blocks: list[MarkedBlock]
+    blocks: list[tuple[str, list[tuple[str, bool]]]]
+    """Of each field of a turn its tag, and pieces of its text: whether each is quoted by the monitor."""
     n_characters: int
     n_more: int
     n_hidden_marks: int
@@ -55,56 +42,22 @@ class TurnField(NamedTuple):
 
 
 def shown_conversation(
-    messages: Sequence[Message], highlights: Iterable[Highlight] = (), most: int = MOST_CHARACTERS
+    messages: Sequence[Message], highlights: Sequence[Highlight] = (), most: int = MOST_CHARACTERS
 ) -> ShownConversation:
     """The messages' text, at most `most` characters of it, with the highlighted characters marked."""
-    fields = [field for i, message in enumerate(messages) for field in _fields_of(i, message)]
-    by_field: dict[tuple[int, str, int], list[Highlight]] = {}
-    n_highlights = 0
-    for highlight in highlights:
-        by_field.setdefault((highlight.message, highlight.field, highlight.call), []).append(highlight)
-        n_highlights += 1
-    blocks: list[MarkedBlock] = []
-    room, n_seen = most, 0
-    for field in fields:
-        text = field.text[:room]
-        spans = [
-            (max(highlight.start, 0), min(highlight.end, len(text)))
-            for highlight in by_field.get(field.where, ())
-        ]
-        inside = [(start, end) for start, end in spans if start < end]
-        n_seen += len(inside)
-        if text or not field.text:
-            blocks.append(MarkedBlock(field.tag, pieces(text, inside)))
-        room -= len(text)
-    n_characters = sum(len(field.text) for field in fields)
+    shown = cut(messages, [highlights], most)
+    (marks,) = shown.marks
+    marked = {(block, i) for block, start, end in marks.ranges for i in range(start, end)}
     return ShownConversation(
-        blocks=blocks,
-        n_characters=n_characters,
-        n_more=n_characters - (most - room),
-        n_hidden_marks=n_highlights - n_seen,
-        is_long=n_characters >= _FOLDED_FROM,
+        blocks=[
+            (tag, [(text, (block, i) in marked) for i, text in enumerate(pieces)])
+            for block, (tag, pieces) in enumerate(shown.blocks)
+        ],
+        n_characters=shown.n_characters,
+        n_more=shown.n_more,
+        n_hidden_marks=marks.n_hidden,
+        is_long=shown.n_characters >= _FOLDED_FROM,
     )
-
-
-def pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[MarkedText]:
-    """The text cut at the spans [start, end): marked where one or more of them lie, clipped to the text."""
-    texts: list[MarkedText] = []
-    done = 0
-    for start, end in sorted(spans):
-        start, end = max(start, done), min(end, len(text))
-        if start >= end:
-            continue
-        if start > done:
-            texts.append(MarkedText(text[done:start], False))
-        if texts and texts[-1].marked:  # two quotes that touch or overlap
-            texts[-1] = MarkedText(texts[-1].text + text[start:end], True)
-        else:
-            texts.append(MarkedText(text[start:end], True))
-        done = end
-    if done < len(text):
-        texts.append(MarkedText(text[done:], False))
-    return texts
 
 
 def _fields_of(index: int, message: Message) -> list[TurnField]:
@@ -128,9 +81,10 @@ class Marks(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """The blocks (tag, pieces) of a conversation, the characters beyond the cut, and each monitor's marks."""
+    """The blocks (tag, pieces) of a conversation, its characters, those cut off, each monitor's marks."""
 
     blocks: list[tuple[str, list[str]]]
+    n_characters: int
     n_more: int
     marks: list[Marks]
 
@@ -159,8 +113,8 @@ def cut(messages: Sequence[Message], highlights: Sequence[Sequence[Highlight]], 
             ranges[monitor].append((len(blocks), place[start], place[end]))
         inner = [visible(text[a:b]) for a, b in pairwise(borders)]
         blocks.append((visible(field.tag), inner))
-    n_more = sum(len(field.text) for field in fields) - (most - room)
+    n_characters = sum(len(field.text) for field in fields)
     marks = [
         Marks(marked, len(of_one) - len(marked)) for marked, of_one in zip(ranges, highlights, strict=True)
     ]
-    return Cut(blocks, n_more, marks)
+    return Cut(blocks, n_characters, n_characters - (most - room), marks)

@@ -11,27 +11,26 @@ from markupsafe import Markup
 from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.inverted import inverted_remark
-from monitorbench.metrics.reading import BAG_OF_WORDS, ComparedTraining
+from monitorbench.metrics.reading import BAG_OF_WORDS
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.written import Finding, finding, rate, signed, signed_interval
+from monitorbench.metrics.written import Finding, finding, rate
 from monitorbench.metrics.written import shown as number
 from monitorbench.report.recommendation.page import page_values
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.tables import transfer as transfer_tables
 
 _ALWAYS = 0.95
 
 
 def answer(material: Material) -> Markup:
-    """The opening paragraph, and a sentence for each comparison."""
+    """The decision, the opening paragraph, and what the reader has to mind."""
     results = material.results
     values: dict[str, object] = {
-        "has_transfer": bool(results["effects"]),
         "statement": " ".join(statement(results)),
         "details": details(results),
         "full_names": [(short, name) for name, short in material.short_names.items() if short != name],
     }
-    return fill("answer", {**values, **page_values(results["decision"]), "doubts": inverted_remark(results)})
+    decision = page_values(results["decision"], training_changed(results))
+    return fill("answer", {**values, **decision, "doubts": inverted_remark(results)})
 
 
 def statement(results: Results) -> list[str]:
@@ -44,45 +43,35 @@ def statement(results: Results) -> list[str]:
         f"{_listed([_judged_under(results, prompt) for prompt in reading.prompts(results)])}; of each sample "
         f"it is known whether it is {positive} or benign."
     ]
-    held_out = [comparison for comparison in reading.comparisons(results) if comparison.where == "held_out"]
-    if held_out:
-        sentences.append(_held_out_headline(held_out))
-    elif results["transfer"]:
-        sentences.append("No cell was held out from every adapter's training, so transfer was not measured.")
     if BAG_OF_WORDS in names and judges:
         sentences.append(_bag_of_words_headline(results, judges))
     return sentences
 
 
 def details(results: Results) -> list[str]:
-    """One sentence for each comparison, and what the reader has to mind."""
-    compared = [comparison for comparison in reading.comparisons(results) if comparison.where != OVERALL]
-    sentences = [_comparison(results, comparison) for comparison in compared]
-    sentences += [
+    """List what the reader has to mind: trainings without a held-out cell, and one-sided answers."""
+    fully_trained = [
         f"{training} was trained on every tested cell: it has no held-out cell."
         for training in results["effects"]
         if reading.is_trained(results, training, OVERALL)
     ]
     judges = [name for name in reading.monitors(results) if not reading.is_reference(results, name)]
-    sentences += [text for name in judges for text in _one_sided(results, name)]
-    decided = [
-        comparison
-        for comparison in compared
-        if finding(comparison.difference["auroc_difference_ci"]) is not Finding.UNKNOWN
+    return fully_trained + [text for name in judges for text in _one_sided(results, name)]
+
+
+def training_changed(results: Results) -> str:
+    """Say how many trainings came out better and worse on cells they did not see; empty without any."""
+    if not results["effects"]:
+        return ""
+    held_out = [
+        comparison.difference for comparison in reading.comparisons(results) if comparison.where == "held_out"
     ]
-    if len(decided) > 1:
-        sentences.append(
-            f"These are {len(decided)} intervals of 95 % each, not corrected for their number: about one in "
-            "twenty would exclude 0 by chance alone."
-        )
-    return sentences
-
-
-def _held_out_headline(held_out: Sequence[ComparedTraining]) -> str:
-    findings = [finding(comparison.difference["auroc_difference_ci"]) for comparison in held_out]
+    if not held_out:
+        return "No cell was held out from every adapter's training, so transfer was not measured."
+    findings = [finding(difference["auroc_difference_ci"]) for difference in held_out]
     better, worse = findings.count(Finding.BETTER), findings.count(Finding.WORSE)
-    seeds = [comparison.difference["n_seeds"] for comparison in held_out]
-    tuned = "an adapter" if max(seeds) == 1 else "a training over its seeds"
+    is_one_seed = max(difference["n_seeds"] for difference in held_out) == 1
+    tuned = "an adapter" if is_one_seed else "a training over its seeds"
     of = f"of {_some(len(findings), 'comparison')} of {tuned} with its base"
     where = "on cells it was not trained on"
     if not better and not worse:
@@ -126,28 +115,6 @@ def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
             f"No monitor's AUROC interval lies above that of {beside}: none is shown to be reading.{omitted}"
         )
     return f"The AUROC interval of {_listed(above)} lies above that of {beside}.{omitted}"
-
-
-def _comparison(results: Results, one: ComparedTraining) -> str:
-    difference = one.difference
-    where = "it was trained on" if one.where == "trained" else "it was not trained on"
-    bounds = difference["auroc_difference_ci"]
-    in_words = {
-        Finding.BETTER: "better than its base",
-        Finding.WORSE: "worse than its base",
-        Finding.NO_DIFFERENCE: "no difference from its base found",
-        Finding.UNKNOWN: "too few scored samples to compare it with its base",
-    }[finding(bounds)]
-    numbers = (
-        f": AUROC {signed(difference['auroc_difference'])}, 95 % interval {signed_interval(bounds)}"
-        if bounds
-        else ""
-    )
-    subject = transfer_tables.subject(results, one.training)
-    return (
-        f"{subject}, {one.prompt} prompt, {_some(one.n_cells, 'cell')} {where}: {in_words}{numbers} "
-        f"(n = {difference['n_both_with_score']})."
-    )
 
 
 def _one_sided(results: Results, monitor: str) -> list[str]:

@@ -5,6 +5,7 @@ from math import log
 from typing import NamedTuple
 
 from markupsafe import Markup
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,7 +14,18 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from monitorbench.metrics import reading
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES, Cost, Quality
 from monitorbench.metrics.results import Results
-from monitorbench.report.figures.drawing import INK, MARK_ID, MARKERS, Dots, colour, draw, numbers, shortened
+from monitorbench.report.figures.drawing import (
+    INK,
+    MARK_ID,
+    MARKERS,
+    Dots,
+    colour,
+    draw,
+    legend,
+    numbers,
+    plain,
+    shortened,
+)
 from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables import overall
 from monitorbench.report.tables.overall import Costed, costed, number, on_the_front
@@ -124,8 +136,7 @@ def _scale(axes: Axes, axis: _Axis, quality: Quality) -> None:
     axes.set_xticks([middle, *ticks], ["0", *(number(tick) for tick in ticks)])
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.minorticks_off()
-    axes.grid(color=INK, alpha=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     axes.set_title(_TITLES[quality], loc="left", fontsize=9)
 
 
@@ -136,34 +147,19 @@ def _steps(axis: _Axis) -> tuple[float, ...]:
 
 def _legend(figure: Figure, results: Results, names: Sequence[str], shown: Sequence[Costed]) -> None:
     every, shorts = reading.monitors(results), reading.short_names(results)
-    numbered, prompts = numbers(every), reading.prompts(results)
-    drawn_prompts = [prompt for prompt in prompts if any(one.prompt == prompt for one in shown)]
-    marks = ["s" if reading.is_reference(results, name) else "o" for name in names]
-    figure.legend(
-        handles=[
-            *(
-                Line2D([], [], ls="", marker=mark, color=colour(every.index(name)))
-                for mark, name in zip(marks, names, strict=True)
-            ),
-            *(
-                Line2D(
-                    [], [], ls="", marker=MARKERS[prompts.index(one) % len(MARKERS)], mfc="none", color=INK
-                )
-                for one in drawn_prompts
-            ),
-            Line2D([], [], color=INK, lw=1, alpha=0.55),
-            Line2D([], [], ls=":", color=INK, alpha=0.5),
-        ],
-        labels=[
-            *(f"{numbered[name]} {shortened(shorts[name], 26)}".strip() for name in names),
-            *(shortened(f"{prompt} prompt", 26) for prompt in drawn_prompts),
-            "front: best for the cost",
-            "guessing",
-        ],
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8,
-    )
+    numbered, entries = numbers(every), list[tuple[Artist, str]]()
+    for name in names:
+        mark = "s" if reading.is_reference(results, name) else "o"
+        label = f"{numbered[name]} {shortened(shorts[name], 26)}".strip()
+        entries.append((Line2D([], [], ls="", marker=mark, color=colour(every.index(name))), label))
+    for j, prompt in enumerate(reading.prompts(results)):
+        if any(one.prompt == prompt for one in shown):
+            mark = MARKERS[j % len(MARKERS)]
+            line = Line2D([], [], ls="", marker=mark, mfc="none", color=INK)
+            entries.append((line, shortened(f"{prompt} prompt", 26)))
+    entries.append((Line2D([], [], color=INK, lw=1, alpha=0.55), "front: best for the cost"))
+    entries.append((Line2D([], [], ls=":", color=INK, alpha=0.5), "guessing"))
+    legend(figure, entries)
 
 
 _QUALITY_WORDS = {"auroc": "AUROC", "miss_rate_at_far_5": "miss rate at FAR 5 %"}

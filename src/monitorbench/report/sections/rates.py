@@ -20,7 +20,7 @@ from monitorbench.metrics.written import DASH, interval_of, rate, value_of
 from monitorbench.report.figures.drawing import INK, MARK_ID, draw, ink_on, linked, shortened
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables import overall as overall_table
-from monitorbench.report.tables.overall import doubted_rows, unscored_rows
+from monitorbench.report.tables.overall import doubt_lines, unscored_lines
 
 _COLUMN, _ROW = 0.53, 0.27
 _WIDTH, _LEFT, _BETWEEN = 4.5, 1.15, 0.15
@@ -162,14 +162,14 @@ def overall(material: Material) -> Markup:
 
 def unscored(material: Material) -> Markup:
     """Show how many answers of each monitor are no label, or never came, and for which reasons."""
-    rows = unscored_rows(material.results)
-    return fill("unscored", {"rows": rows}) if rows else NOTHING
+    lines = unscored_lines(material.results)
+    return fill("unscored", {"lines": lines}) if lines else NOTHING
 
 
 def doubted(material: Material) -> Markup:
     """Show how many scores of each monitor are bounds, contradict the label, are all alike, or missing."""
-    rows = doubted_rows(material.results)
-    return fill("doubted_scores", {"rows": rows}) if rows else NOTHING
+    lines = doubt_lines(material.results)
+    return fill("doubted_scores", {"lines": lines}) if lines else NOTHING
 
 
 def by_cell(material: Material) -> Markup:

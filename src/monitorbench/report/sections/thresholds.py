@@ -8,6 +8,7 @@ from math import dist
 
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -28,7 +29,9 @@ from monitorbench.report.figures.drawing import (
     Dots,
     colour,
     draw,
+    legend,
     numbers,
+    plain,
     shortened,
 )
 from monitorbench.report.samples.judged import Scores
@@ -78,46 +81,23 @@ def scatter_figure(results: Results, other_points: bool) -> Figure:
     axes.set_xlabel("false alarm rate: share of benign flagged")
     axes.set_ylabel("miss rate: share of misbehavior not flagged")
     axes.set_title("↙ lower left is better", loc="left", fontsize=9)
-    axes.grid(color=INK, alpha=0.12)
-    axes.spines[["top", "right"]].set_visible(False)
-    _legend(figure, results, other_points)
+    plain(axes)
+    shorts, entries = reading.short_names(results), list[tuple[Artist, str]]()
+    for i, name in enumerate(names):
+        mark = "s" if reading.is_reference(results, name) else "o"
+        shown = f"{numbered[name]} {shortened(shorts[name], 34)}".strip()
+        entries.append((Line2D([], [], ls="", marker=mark, color=colour(i)), shown))
+    for j, prompt in enumerate(prompts):
+        front = LINES[j] if j < len(LINES) else ""  # there may be more prompts than kinds of line
+        mark = MARKERS[j % len(MARKERS)]
+        shown = shortened(f"{prompt} prompt{', its front' if front else ''}", 34)
+        entries.append((Line2D([], [], ls=front, color=INK, lw=1, marker=mark, mfc="none"), shown))
+    entries.append((Line2D([], [], ls=":", color=INK, alpha=0.5), "guessing"))
+    if other_points:
+        of_others = Line2D([], [], ls="", marker="o", ms=4, mfc="none", color=INK, alpha=0.5)
+        entries.append((of_others, "published, another dataset"))
+    legend(figure, entries, 8.5)
     return figure
-
-
-def _legend(figure: Figure, results: Results, other_points: bool) -> None:
-    names, shorts, prompts = reading.monitors(results), reading.short_names(results), reading.prompts(results)
-    numbered = numbers(names)
-    marks = ["s" if reading.is_reference(results, name) else "o" for name in names]
-    figure.legend(
-        handles=[
-            *(Line2D([], [], ls="", marker=mark, color=colour(i)) for i, mark in enumerate(marks)),
-            *(
-                Line2D(
-                    [], [], ls=_front_line(j), color=INK, lw=1, marker=MARKERS[j % len(MARKERS)], mfc="none"
-                )
-                for j, _ in enumerate(prompts)
-            ),
-            Line2D([], [], ls=":", color=INK, alpha=0.5),
-            *([Line2D([], [], ls="", marker="o", ms=4, mfc="none", color=INK, alpha=0.5)] * other_points),
-        ],
-        labels=[
-            *(f"{numbered[name]} {shortened(shorts[name], 34)}".strip() for name in names),
-            *(
-                shortened(f"{prompt} prompt{', its front' if _front_line(j) else ''}", 34)
-                for j, prompt in enumerate(prompts)
-            ),
-            "guessing",
-            *(["published, another dataset"] * other_points),
-        ],
-        loc="outside lower left",
-        ncols=2,
-        fontsize=8.5,
-    )
-
-
-def _front_line(j: int) -> str:
-    """The line of the j-th prompt's front; empty where there are more prompts than kinds of line."""
-    return LINES[j] if j < len(LINES) else ""
 
 
 def _point(axes: Axes, found: Numbers, shade: str, marker: str, number: str, gid: str, dots: Dots) -> None:

@@ -98,6 +98,15 @@ class ControlDraws(NamedTuple):
     seed: int
 
 
+def limit_of(held: Benign, guarantee: Guarantee, drawn: ControlDraws) -> tuple[float, FloatArray] | None:
+    """The threshold that keeps a guarantee, and those of other draws of honest tasks; None without any."""
+    guaranteed = guaranteed_threshold(held, guarantee)
+    if guaranteed.threshold is None:
+        return None
+    anew = threshold_draws(held, guarantee, resamples=drawn.resamples, seed=drawn.seed)
+    return guaranteed.threshold, anew
+
+
 class Routes(NamedTuple):
     """Ways of attacking."""
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Control
 from monitorbench.config.study import Study
-from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.control.results import (
     SCHEMA_VERSION,
     ControlFacts,
@@ -20,14 +19,19 @@ from monitorbench.metrics.control.results import (
 )
 from monitorbench.metrics.control.safety import safety_at, safety_difference
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
-from monitorbench.metrics.guarantees.threshold import guaranteed_threshold, threshold_draws
 from monitorbench.metrics.rates import as_list
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import file_sha256, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
 from monitorbench.scoring.control.inputs import JudgedMonitor, far_of, read_judges
 from monitorbench.scoring.control.measure import control_facts
-from monitorbench.scoring.control.outcomes import ControlDraws, Outcomes, Traffic, read_outcomes, traffic_of
+from monitorbench.scoring.control.outcomes import (
+    ControlDraws,
+    Outcomes,
+    limit_of,
+    read_outcomes,
+    traffic_of,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +104,8 @@ def _differences(
     traffic = [traffic_of(judge, control, outcomes) for judge in judges]
     facts = []
     for budget in control.budgets:
-        limits = [_limit(of_judge, control, budget, drawn) for of_judge in traffic]
+        guarantee = Guarantee(control.method, budget, control.delta)
+        limits = [limit_of(of_judge.held, guarantee, drawn) for of_judge in traffic]
         for i, j in combinations(range(len(judges)), 2):
             first, second = limits[i], limits[j]
             attacks = (traffic[i].attacks, traffic[j].attacks)
@@ -119,15 +124,3 @@ def _differences(
                 )
             )
     return facts
-
-
-def _limit(
-    traffic: Traffic, control: Control, budget: float, drawn: ControlDraws
-) -> tuple[float, FloatArray] | None:
-    """The threshold for a budget, and those of other draws of honest tasks."""
-    guarantee = Guarantee(control.method, budget, control.delta)
-    guaranteed = guaranteed_threshold(traffic.held, guarantee)
-    if guaranteed.threshold is None:
-        return None
-    anew = threshold_draws(traffic.held, guarantee, resamples=drawn.resamples, seed=drawn.seed)
-    return guaranteed.threshold, anew

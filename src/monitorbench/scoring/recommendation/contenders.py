@@ -11,7 +11,6 @@ import numpy as np
 
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate
-from monitorbench.config.study import Study
 from monitorbench.metrics.columns import Columns
 from monitorbench.scoring.baselines import ShortcutScores
 from monitorbench.scoring.calibrate import unseen
@@ -24,14 +23,14 @@ from monitorbench.scoring.recommendation.deployment import Deployment, beyond_me
 from monitorbench.scoring.recommendation.more import Promise, promise_of
 
 
-def settings_of(study: Study, one: PointAt) -> Calibrate:
+def settings_of(calibrate: Calibrate, one: PointAt) -> Calibrate:
     """Return the settings that a point was calibrated with, as far as the point tells."""
     promise = one.point.thresholds[0]
     changes: dict[str, object] = {"method": promise.method, "alpha": promise.alpha}
     changes |= {"delta": promise.delta} if promise.delta is not None else {}
     changes |= {"n_candidates": promise.n_candidates}
     changes |= {"mix": promise.mix} if promise.mix != "given" else {}
-    return study.calibrate.model_copy(update=changes)
+    return calibrate.model_copy(update=changes)
 
 
 def limits_of(one: PointAt) -> dict[str, float]:
@@ -68,11 +67,13 @@ def any_threshold(
     return candidate, promise
 
 
-def at_point(study: Study, one: PointAt, pair: CandidateRuns, deployment: Deployment) -> Contender:
+def at_point(
+    calibrate: Calibrate, recommend: Recommend, one: PointAt, pair: CandidateRuns, deployment: Deployment
+) -> Contender:
     """Build a contender at an operating point: its one threshold, or its answers where categories differ."""
     limits = limits_of(one)
     if list(limits) == [""]:
-        return any_threshold(settings_of(study, one), study.recommend, pair, deployment, limits[""])[0]
+        return any_threshold(settings_of(calibrate, one), recommend, pair, deployment, limits[""])[0]
     answers = answers_at(one.point, pair.calibration)
     rows = np.isin(answers.judged.group_ids().to_numpy(zero_copy_only=False), unseen(answers, None).group_ids)
     return contender(
@@ -82,7 +83,7 @@ def at_point(study: Study, one: PointAt, pair: CandidateRuns, deployment: Deploy
         pair.test.judged,
         promise=None,
         budget=budget_of(deployment, pair.test.usage),
-        unscored=study.recommend.unscored,
+        unscored=recommend.unscored,
         outside=beyond_means(deployment, pair.test.usage),
         limits=limits,
     )

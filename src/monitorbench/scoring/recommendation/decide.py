@@ -123,9 +123,10 @@ def decision_of(
     if is_calibrated:
         pairs = [CandidateRuns(judged._replace(monitor=of.monitor), of) for judged, of in on_both]
         contenders = [
-            at_point(study, point, pair, deployment) for point, pair in zip(points, pairs, strict=True)
+            at_point(study.calibrate, study.recommend, point, pair, deployment)
+            for point, pair in zip(points, pairs, strict=True)
         ]
-        settings = settings_of(study, points[0])
+        settings = settings_of(study.calibrate, points[0])
         shortcuts = shortcuts_at(settings, study.recommend, checks, pairs[0], deployment)
     else:
         limits = [limits_of(judged) for judged in points] or [{}] * n

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from monitorbench.metrics.choice.facts import Option, Recommendation, Rival, named_option
 from monitorbench.metrics.inverted import inverted_in_words, is_inverted
-from monitorbench.metrics.points_in_words import percent, threshold
+from monitorbench.metrics.points_in_words import percent, share, threshold
 from monitorbench.metrics.robustness.worst import answer, worst_lines
 from monitorbench.metrics.written import DASH, MINUS, amount, amount_interval, counted
 
@@ -41,14 +41,6 @@ def best(recommendation: Recommendation) -> str:
 def spoken(name: str) -> str:
     """Say what a shortcut check goes by, as in a sentence."""
     return _CHECKS.get(name, name.replace("_", " "))
-
-
-def share(value: float | None, bounds: Sequence[float] | None) -> str:
-    """Write a share as `18 % [12–25]`: two digits of the share, whole percents of its interval."""
-    if value is None:
-        return f"{DASH} %"
-    inside = f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]" if bounds else ""
-    return f"{float(f'{100 * value:.2g}'):g} %{inside}"
 
 
 def short(value: float) -> str:

@@ -11,6 +11,7 @@ behind. A token is taken for four characters, which for English is on the safe s
 are lower. What a model's context can't hold is unscored, and counted as such.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 
@@ -77,10 +78,10 @@ OWN_WORDS = (
 
 
 TOKENS = {"2k": 2_000, "8k": 8_000, "32k": 32_000}
-_STANDS = ("first", "middle", "last")
+STANDS = ("first", "middle", "last")
 """Places of the former response among the padding."""
 CHARACTERS_A_TOKEN = 4
-_LEAST_SHARE = 3
+LEAST_SHARE = 3
 """The sample's own text is at most one part in so many."""
 _SENTENCES_A_PARAGRAPH = 6
 _SENTENCES: list[str] = wordings()["padding"]
@@ -100,7 +101,7 @@ def padded(tokens: int, stands: str, sample: Sample, draw: Random) -> Sample | N
     """The sample with padding in its response; None where its own text would be more than a third."""
     length = tokens * CHARACTERS_A_TOKEN
     own = characters(sample.request) + characters(sample.response)
-    if own * _LEAST_SHARE > length:
+    if own * LEAST_SHARE > length:
         return None
     missing = length - own
     before, after = {"first": (0, missing), "middle": (missing // 2, missing // 2), "last": (missing, 0)}[
@@ -114,12 +115,18 @@ def padded(tokens: int, stands: str, sample: Sample, draw: Random) -> Sample | N
     return with_texts(sample, response=messages)
 
 
+def split_off(response: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    """The outputs of the request's calls, with which a response may begin, and what the assistant does."""
+    first = next((i for i, message in enumerate(response) if message.role is not Role.TOOL), 0)
+    return list(response[:first]), list(response[first:])
+
+
 def _in_front(messages: list[Message], text: str) -> list[Message]:
     """The padding before all that the assistant does; outputs of the request's calls stay before it."""
-    first = next((i for i, message in enumerate(messages) if message.role is not Role.TOOL), 0)
-    if _speaks(messages[first]) and not messages[first].thinking:
-        return put_before(messages, first, text)
-    return [*messages[:first], said(text), *messages[first:]]
+    outputs, done = split_off(messages)
+    if _speaks(done[0]) and not done[0].thinking:
+        return [*outputs, *put_before(done, 0, text)]
+    return [*outputs, said(text), *done]
 
 
 def _behind(messages: list[Message], text: str) -> list[Message]:
@@ -136,5 +143,5 @@ def _speaks(message: Message) -> bool:
 PADDING = tuple(
     SampleChange(f"padding.{size}.{place}", partial(padded, tokens, place), version=2)
     for size, tokens in TOKENS.items()
-    for place in _STANDS
+    for place in STANDS
 )

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from monitorbench.config.monitor import Prompt, PromptKind
+from monitorbench.config.answers import PromptKind
+from monitorbench.config.monitor import Prompt
 from monitorbench.stress.changes.change import PromptChange
 
 _ONE = r"\{\{ *misbehavior *\}\}"

@@ -52,25 +52,6 @@ class ObjectiveContext(NamedTuple):
     """A configured source's raw files by its name; `UserError` where they can't be had."""
 
 
-def accept(samples: Sequence[Sample], training: Training) -> None:
-    """Take any samples."""
-
-
-def _no_facts(samples: Sequence[Sample]) -> dict[str, int]:
-    """Return no facts of the samples."""
-    return {}
-
-
-def _no_added_loss(samples: Sequence[Sample], tokens: LabelTokens, training: Training) -> AddedLoss | None:
-    """The label's loss alone."""
-    return None
-
-
-def _no_extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamples:
-    """The judged samples alone."""
-    return ExtraExamples([], {})
-
-
 @dataclass(frozen=True)
 class ObjectiveSpec:
     """One way to train a monitor; samples are those that fit into `training.max_tokens`."""
@@ -82,15 +63,15 @@ class ObjectiveSpec:
 
     A step's units together hold `batch_size` positions; extra examples count on from `len(samples)`.
     """
-    validate: Callable[[Sequence[Sample], Training], None] = accept
+    validate: Callable[[Sequence[Sample], Training], None] = lambda *_: None
     """Raises `UserError` where the samples give this objective nothing to work on."""
-    facts: Callable[[Sequence[Sample]], dict[str, int]] = _no_facts
+    facts: Callable[[Sequence[Sample]], dict[str, int]] = lambda samples: {}
     """Facts about the samples for the manifest."""
-    loss: Callable[[Sequence[Sample], LabelTokens, Training], AddedLoss | None] = _no_added_loss
+    loss: Callable[[Sequence[Sample], LabelTokens, Training], AddedLoss | None] = lambda *_: None
     """Make the loss that is added to the label's; None adds none."""
     extra_splits: tuple[Split, ...] = ()
     """Splits that are read beside training and validation."""
-    extra_examples: Callable[[Training, ObjectiveContext], ExtraExamples] = _no_extra_examples
+    extra_examples: Callable[[Training, ObjectiveContext], ExtraExamples] = lambda *_: ExtraExamples([], {})
     """Make the examples that are trained on beside the judged samples."""
 
 

@@ -60,8 +60,9 @@ def _extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamp
 
 def read_instructions(source: str, open_source: Callable[[str], SourceFiles]) -> list[Instruction]:
     """All instructions of `gsm8k` or `mbpp`; raises `UserError` where its files can't be had."""
-    files = open_source(source)
-    return list(_worked_problems(files) if source == "gsm8k" else _programs(files))
+    # Of GSM8K the training file alone; the test file belongs to the benchmark.
+    file, parse = {"gsm8k": ("train.jsonl", _worked_problem), "mbpp": ("mbpp.jsonl", _program)}[source]
+    return list(open_source(source).jsonl(file, parse))
 
 
 def _make_instructions(
@@ -107,18 +108,9 @@ def _ids(
     return tuple(context.tokenizer(text, add_special_tokens=False).input_ids)
 
 
-def _worked_problems(files: SourceFiles) -> Iterator[Instruction]:
-    """GSM8K's training file alone; the test file belongs to the benchmark."""
-    return files.jsonl("train.jsonl", _worked_problem)
-
-
 def _worked_problem(row: Mapping[str, Any]) -> Instruction:
     answer = _CALCULATOR.sub("", filled(row, "answer"))
     return Instruction(filled(row, "question").strip(), _RESULT.sub(r"\nThe answer is \1.", answer).strip())
-
-
-def _programs(files: SourceFiles) -> Iterator[Instruction]:
-    return files.jsonl("mbpp.jsonl", _program)
 
 
 def _program(row: Mapping[str, Any]) -> Instruction:

@@ -1,18 +1,19 @@
-"""The choice of a wording for the real small model: validation decides, the test split is judged under it."""
+"""A monitor asked in several ways: a prompt is chosen on the validation split, views are compared."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import ROOT, monitorbench
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.study import Prompt, Study
+from monitorbench.config.study import Study
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.score import read_wording, transfer
-from monitorbench.studies.wording import choose_a_wording
+from monitorbench.studies.asking import choose_a_wording, compare_what_is_seen, studies_of
 
 PROMPTS = ("direct", "direct_swapped")
 DATA = (
@@ -88,10 +89,6 @@ def _at(study: Study, runs: list[Path]) -> Study:
     return study.model_copy(update={"transfer": study.transfer.model_copy(update={"runs": tuple(runs)})})
 
 
-def _prompt(compose_study: Callable[..., Study]) -> Callable[[str], Prompt]:
-    return lambda name: compose_study("evaluate", f"prompt={name}").prompt
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -105,7 +102,7 @@ def test_a_monitor_without_words_is_refused(
 ):
     """Otherwise: the same verdicts are compared with themselves, or a head reads states of another prompt."""
     with pytest.raises(ConfigError, match=said):
-        choose_a_wording(compose_study("wording", *settings), _prompt(compose_study))
+        choose_a_wording(compose_study("wording", *settings), lambda more: compose_study("evaluate", *more))
 
 
 def test_a_mistyped_prompt_is_one_line(tmp_path: Path):
@@ -122,3 +119,62 @@ def test_another_run_is_no_choice(tmp_path: Path):
     """Otherwise: a transfer run reads a training for a wording and fails in its middle."""
     with pytest.raises(UserError):
         read_wording(tmp_path, tmp_path)
+
+
+@pytest.fixture
+def compose(study: Callable[..., Study]) -> Callable[..., Callable[[Sequence[str]], Study]]:
+    """Composes what was typed with more behind it, for the scripted engine."""
+    return lambda *typed: lambda overrides: study(*typed, *overrides)
+
+
+def test_each_way_is_a_run_and_is_compared_with_the_first(
+    study: Callable[..., Study], compose: Any, use_engine: Any, says_by_prompt: Any, capsys: Any
+):
+    """A view would be judged under another's name, or twice, or be left out of the comparison."""
+    typed = ("views.views=[all,no_reasoning,reasoning_only]", "views.units=[trajectory,action]")
+    engine = use_engine(says_by_prompt)
+    directory = compare_what_is_seen(study(*typed), compose(*typed))
+    facts = json.loads((directory / "views.json").read_text())
+    suffixes = ("", "+no_reasoning", "+reasoning_only", "+action", "+no_reasoning+action")
+    names = [f"direct{suffix}" for suffix in (*suffixes, "+reasoning_only+action")]
+    assert list(facts["asked"]) == names
+    assert facts["first"] == "direct"
+    n = facts["asked"]["direct"]["n"]
+    of = facts["asked"]["direct+reasoning_only"]
+    assert of["n_not_shown"] > 0
+    assert of["n_both"] + of["n_not_shown"] <= n, "what lacks a trace is compared with nothing"
+    runs = [Path(run) for run in read_manifest(directory)["results"]["runs"]]
+    assert [read_manifest(run)["results"]["judge"]["prompt"] for run in runs] == names
+    printed = capsys.readouterr().out
+    assert all(str(run) in printed for run in runs)
+    assert "AUROC beside direct" in printed
+    asked = len(engine.asked)
+    assert compare_what_is_seen(study(*typed), compose(*typed)) == directory
+    assert len(engine.asked) == asked, "what was judged is judged once"
+
+
+@pytest.mark.parametrize("typed", [("monitor.head=h.safetensors",), ("adapters=[a]",)])
+def test_a_monitor_that_is_shown_nothing_is_refused(
+    typed: tuple[str, ...], study: Callable[..., Study], compose: Any
+):
+    """The same verdicts would be compared with themselves."""
+    with pytest.raises(ConfigError, match="expected one language model"):
+        studies_of(study(*typed), compose(*typed))
+
+
+def test_each_way_has_a_threshold_of_its_own(
+    study: Callable[..., Study], compose: Any, use_engine: Any, says_by_prompt: Any, capsys: Any
+):
+    """Rates would be compared at the threshold of another way of asking, or calibrated on the test split."""
+    typed = ("views.views=[all,no_reasoning]", "views.at_thresholds=true")
+    typed += ("dataset.calibration.pairs_per_cell=2", "calibrate.alpha=0.7", "calibrate.delta=0.5")
+    engine = use_engine(says_by_prompt)
+    directory = compare_what_is_seen(study(*typed), compose(*typed))
+    facts = json.loads((directory / "views.json").read_text())["asked"]
+    assert all(set(of["rates_at_threshold"]) == {"miss_rate", "false_alarm_rate"} for of in facts.values())
+    assert set(facts["direct+no_reasoning"]["at_threshold"]) == {"miss_rate", "false_alarm_rate"}
+    assert len(engine.asked) > sum(of["n"] for of in facts.values()), (
+        "the calibration split is judged as well"
+    )
+    assert (directory / "views.svg").read_text().startswith("<svg")
+    assert "at calibrated thresholds" in capsys.readouterr().out
