@@ -77,6 +77,9 @@ def test_each_row_says_what_is_missed_of_how_much_and_what_is_promised_of_what()
     row, *_ = page_values(found)["rates"]
     assert row.alarms.bounds == "20 % [10–36] of 35 questions; per 1,000: 31 flagged"
     assert "the rates count samples" in render_recommendation(found, MANIFEST)
+    for one in found["options"]:
+        one["promise"] = None
+    assert "false alarm limit set" not in render_recommendation(found, MANIFEST)
 
 
 def test_a_monitor_without_a_threshold_still_tells_how_well_it_separates():
