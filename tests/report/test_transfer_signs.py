@@ -105,8 +105,12 @@ def test_a_wide_table_of_cosines_is_folded_into_blocks(results: Results):
         (0.86, 0.55, "above chance in 1 of the 2 cells it was trained on (safety_permission/qa: AUROC .86 ["),
         (0.86, 0.55, "a bag of words, which does not read, ."),
         (0.5, 0.55, "not shown to be above chance in the 2 cells it was trained on"),
-        (0.86, 0.55, "5 cells it was not trained on, none is shown to be above chance (AUROC .45 to .55)"),
-        (0.86, 0.80, "5 cells it was not trained on, 1 is shown to be above chance (AUROC .45 to .80)"),
+        (
+            0.86,
+            0.55,
+            "5 cells that +safety_permission was not trained on, none is shown to be above chance",
+        ),
+        (0.86, 0.80, "trained on, 1 is shown to be above chance (AUROC .45 to .80)"),
         (0.86, 0.55, "no difference found in"),
     ],
 )
@@ -134,3 +138,5 @@ def test_what_was_learnt_and_what_followed_stands_in_plain_words(
     print_findings(Console(file=out, width=80), found)
     assert said in " ".join(out.getvalue().split())
     assert max(map(len, out.getvalue().splitlines())) <= 80
+    found["trained_on"] = {}
+    assert not transfer_signs.findings(found, {}), "of unknown cells nothing was trained, nor held out"

@@ -225,30 +225,29 @@ def findings(results: Results, shorts: Mapping[str, str]) -> list[str]:
     """
     sentences = []
     for training, by_prompt in results["chance"].items():
-        for prompt, by_cell in by_prompt.items():
-            cells = reading.ordered_cells(set(by_cell))
+        if not _knows_its_cells(results, training):
+            continue
+        for prompt, tests in by_prompt.items():
+            cells = reading.ordered_cells(set(tests))
             trained = [cell for cell in cells if reading.is_trained(results, training, cell)]
             held_out = [cell for cell in cells if cell not in trained]
-            named = subject(results, training, shorts)
             if trained:
-                above = _above_chance(results, by_cell, trained)
+                above = _above_chance(results, tests, trained)
                 outcome = f"above chance in {len(above)} of" if above else "not shown to be above chance in"
-                told = "; ".join(_in_cell(results, training, prompt, cell) for cell in above or trained)
+                numbers = "; ".join(_in_cell(results, training, prompt, cell) for cell in above or trained)
                 sentences.append(
-                    f"{named}, {prompt} prompt: {outcome} the {counted(len(trained), 'cell')} it was trained "
-                    f"on ({told})."
+                    f"{subject(results, training, shorts)}, {prompt} prompt: {outcome} the "
+                    f"{counted(len(trained), 'cell')} it was trained on ({numbers})."
                 )
             if held_out:
-                aurocs = [by_cell[cell]["auroc"] for cell in held_out]
-                above = _above_chance(results, by_cell, held_out)
-                verdicts = [v for c in held_out if (v := reading.cell_verdict(results, training, prompt, c))]
-                outcome = (
-                    f"{len(above) or 'none'} {'are' if len(above) > 1 else 'is'} shown to be above chance"
-                )
+                above = _above_chance(results, tests, held_out)
+                aurocs = [tests[cell]["auroc"] for cell in held_out]
+                words = [v for c in held_out if (v := reading.cell_verdict(results, training, prompt, c))]
+                outcome = f"{len(above) or 'none'} {'are' if len(above) > 1 else 'is'}"
                 sentences.append(
-                    f"Of the {counted(len(held_out), 'cell')} it was not trained on, {outcome} (AUROC "
-                    f"{rate(min(aurocs))} to {rate(max(aurocs))}). Against the base: "
-                    f"{words_in_counts(verdicts)}."
+                    f"Of the {counted(len(held_out), 'cell')} that {shorts.get(training, training)} was not "
+                    f"trained on, {outcome} shown to be above chance (AUROC {rate(min(aurocs))} to "
+                    f"{rate(max(aurocs))}). Against the base: {words_in_counts(words)}."
                 )
     return sentences
 
