@@ -9,7 +9,7 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
@@ -190,7 +190,10 @@ class PilotDecision(ConditionResult):
 def write_decision(folder: Path, decision: PilotDecision) -> None:
     """Write `decision.json`, and `pairs.csv` with the cell (A, B, C or D) of every task and seed."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    # A carriage return in a name is no end of a line.
+    has_returns = any("\r" in pair.agent + pair.condition + pair.task for pair in decision.pairs)
+    quoting: Literal[0, 1] = csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL
+    writer = csv.writer(text, lineterminator="\n", quoting=quoting)
     writer.writerow(PairOutcome.model_fields)
     writer.writerows(pair.model_dump().values() for pair in decision.pairs)
     write_atomically(folder / PAIRS, text.getvalue())
