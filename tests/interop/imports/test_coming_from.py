@@ -150,12 +150,18 @@ def openai_batch(folder: Path) -> None:
     [
         ("logs", inspect_log, (), "scores.monitor", "control.eval: 800 rows"),
         ("samples_judge.jsonl", lm_eval, (), "judge", "400 rows"),
-        ("samples_judge.jsonl", lm_eval_by_filters, ("import.where.filter=strict-match",), "judge", "400"),
+        (
+            "samples_judge.jsonl",
+            lm_eval_by_filters,
+            ("import.where.filter=strict-match",),
+            "judge",
+            "of 800 rows",
+        ),
         ("results.json", promptfoo, (), "strong", "800 rows (jsonl, the list results.results)"),
         ("results.json", promptfoo_of_passing, ("import.scale=[1,0]",), "strong", "800 rows"),
         ("table.csv", wandb_table, (), "suspicion", "400 rows"),
         ("table.csv", wandb_data_frame, (), "suspicion", "400 rows"),
-        ("batch_output.jsonl", openai_batch, (), "score", "labels of 400"),
+        ("batch_output.jsonl", openai_batch, (), "content", "labels of 400"),
     ],
 )
 def test_a_page_s_command_answers_on_such_a_file(
@@ -174,6 +180,16 @@ def test_a_page_s_command_answers_on_such_a_file(
     assert answer["decision"] == "recommend", answer["sentence"]
     assert chosen in answer["monitor"]
     assert (directory / "report.html").is_file()
+
+
+def test_hashes_of_documents_are_no_version_of_a_prompt(tmp_path: Path):
+    """If it failed: lm-eval's own column would end every import, and the way out would have to be guessed."""
+    lm_eval(tmp_path)
+    *given, last = COMMANDS["samples_judge.jsonl"]
+    ran = monitorbench(*given, *QUICK, folder=tmp_path)
+    assert (ran.returncode, last) == (1, "import.columns.prompt_hash=")
+    assert ran.stderr.count("error:") == 1
+    assert f"or {last}'' to leave the column alone" in ran.stderr
 
 
 def test_every_command_of_the_page_is_tried():
