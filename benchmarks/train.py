@@ -80,9 +80,11 @@ def write_examples(folder: str, n_samples: int, settings: list[str]) -> float:
 
 def ours(folder: str, n_samples: int, settings: list[str]) -> dict[str, Any]:
     """Train as `train/sft.py` does."""
+    from monitorbench.training.model import load_model
     from monitorbench.training.trainer import TrainingWork, arguments, make_trainer
 
-    study, examples, tokenizer, model = _opened(folder, n_samples, settings)
+    study, examples, weights = _opened(folder, n_samples, settings)
+    tokenizer, model = load_tokenizer(weights), load_model(weights, study.training, study.seed)
     plan = [tuple((i,) for i in range(k, k + MICRO)) for k in range(0, len(examples), MICRO)]
     work = TrainingWork(
         tokenizer, Renderer(study.prompt, tokenizer).end_of_turn, examples, plan, added_loss=None
@@ -93,13 +95,25 @@ def ours(folder: str, n_samples: int, settings: list[str]) -> dict[str, Any]:
 
 
 def stock(folder: str, n_samples: int, settings: list[str]) -> dict[str, Any]:
-    """Train by `trl.SFTTrainer` as it comes: its own loss over all positions, mixed precision by default."""
+    """Train by `trl.SFTTrainer` and PEFT as they come: their loss, layers, attention and mixed precision."""
+    import torch
     from datasets import Dataset
-    from transformers import PrinterCallback
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM, PrinterCallback, set_seed
     from trl import SFTConfig, SFTTrainer
 
-    study, examples, tokenizer, model = _opened(folder, n_samples, settings)
+    study, examples, weights = _opened(folder, n_samples, settings)
     training = study.training
+    set_seed(study.seed)
+    base = AutoModelForCausalLM.from_pretrained(weights, dtype=getattr(torch, training.resolved_dtype))
+    lora = LoraConfig(
+        r=training.lora_rank,
+        lora_alpha=training.lora_alpha,
+        lora_dropout=training.lora_dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    model = get_peft_model(base, lora)
     rows = [
         {"input_ids": [*e.prompt, *e.completion], "labels": [-100] * len(e.prompt) + list(e.completion)}
         for e in examples
@@ -125,7 +139,9 @@ def stock(folder: str, n_samples: int, settings: list[str]) -> dict[str, Any]:
         max_length=None,
     )
     dataset = Dataset.from_list(rows)
-    trainer = SFTTrainer(model=model, args=args, train_dataset=dataset, processing_class=tokenizer)
+    trainer = SFTTrainer(
+        model=model, args=args, train_dataset=dataset, processing_class=load_tokenizer(weights)
+    )
     trainer.remove_callback(PrinterCallback)
     return _train(trainer, examples)
 
@@ -150,18 +166,15 @@ def _study(n_samples: int, settings: list[str]) -> Study:
     return composed("train", [*own, "training.validate_every=1", *settings])
 
 
-def _opened(folder: str, n_samples: int, settings: list[str]) -> tuple[Study, list[Example], Any, Any]:
-    """The study, the examples, a tokenizer and a model with a LoRA."""
+def _opened(folder: str, n_samples: int, settings: list[str]) -> tuple[Study, list[Example], Path]:
+    """The study, the examples and the folder of the model's weights, on two threads."""
     import torch
-
-    from monitorbench.training.model import load_model
 
     torch.set_num_threads(2)
     study = _study(n_samples, settings)
-    weights = weights_folder(study.monitor, study.paths.models)
     stored = json.loads((Path(folder) / "examples.json").read_text())
     examples = [Example(tuple(prompt), tuple(completion)) for prompt, completion in stored]
-    return study, examples, load_tokenizer(weights), load_model(weights, study.training, study.seed)
+    return study, examples, weights_folder(study.monitor, study.paths.models)
 
 
 def _train(trainer: Any, examples: list[Example]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
@@ -192,7 +192,7 @@ def write_decision(folder: Path, decision: PilotDecision) -> None:
     text = io.StringIO(newline="")
     # A carriage return in a name is no end of a line.
     has_returns = any("\r" in pair.agent + pair.condition + pair.task for pair in decision.pairs)
-    quoting = csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 1] = csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL
     writer = csv.writer(text, lineterminator="\n", quoting=quoting)
     writer.writerow(PairOutcome.model_fields)
     writer.writerows(pair.model_dump().values() for pair in decision.pairs)
