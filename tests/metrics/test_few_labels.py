@@ -135,6 +135,38 @@ def test_a_domain_without_a_label_leaves_everything_open():
     assert all(rate.value is None for rate in estimated(unlabelled, flagged[:1], ALONE).values())
 
 
+def test_what_was_read_with_certainty_says_nothing_of_what_was_not():
+    """A queue reads the riskiest alerts: as one ratio with the few blind labels they would be all alerts."""
+    row = np.arange(N)
+    flagged, certain, blind = row < 400, row < 100, row % 20 == 0
+    is_bad = certain | (~flagged & (row // 20 % 8 == 0))
+    is_labelled = certain | (blind & (~flagged | (row >= 340)))
+    labels, weights = np.where(is_labelled, is_bad, np.nan), np.where(certain, 1.0, 20.0)
+    of = PartlyLabelled(labels, weights, -row.astype(float), row)
+    rates = estimated(of, flagged[None].astype(float), ALONE)
+    missed, alarmed = (~flagged)[is_bad].mean(), flagged[~is_bad].mean()
+    assert rates["miss_rate"].value == pytest.approx(missed)
+    assert rates["false_alarm_rate"].value == pytest.approx(alarmed)
+    assert rates["precision"].value == pytest.approx(0.25)
+
+
+def test_alerts_that_nobody_read_may_all_be_false_and_none_so_far_is_not_never():
+    row = np.arange(N)
+    flagged, unread = row[None] < 80, (row >= 60) & (row < 80)
+    blind = row % 20 == 0
+    labels = np.where((row < 60) | (blind & ~unread), 0.0, np.nan)
+    of = PartlyLabelled(labels, np.where(row < 60, 1.0, 20.0), -row.astype(float), row)
+    far = estimated(of, flagged.astype(float), ALONE)["false_alarm_rate"]
+    assert far.value is None
+    assert far.interval.high >= proportion_confint(80, N, method="beta")[1]
+    every = PartlyLabelled(np.zeros(N), np.ones(N), -row.astype(float), row)
+    for n in (0, 1, 4):
+        low, high = estimated(every, (row < n)[None].astype(float), ALONE)["false_alarm_rate"].interval
+        exact = proportion_confint(n, N, method="beta")
+        assert high == pytest.approx(exact[1], rel=0.02)
+        assert low <= exact[0]
+
+
 def test_a_known_label_error_is_taken_out_and_a_bounded_one_widens():
     """6 % wrong labels would make three false alarms in a hundred look like seven."""
     is_bad, scores, flagged = made(8, base_rate=0.3)

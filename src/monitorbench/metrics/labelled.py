@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import fdtri
-from scipy.stats import norm
+from scipy.special import fdtri, gammaincinv
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.columns import BoolArray
@@ -242,16 +241,14 @@ def domains_of(
 ) -> Domains:
     """Cut the samples into domains by what monitors answered, as `estimated` does."""
     answered = ~np.isnan(flagged).any(axis=0)
-    n_domains = 2 ** len(flagged)
+    numbers = range(2 * 2 ** len(flagged))
     is_certain = ~np.isnan(of.labels) & np.isclose(of.weights, 1)
     number = np.nan_to_num(flagged).T @ (2.0 ** np.arange(len(flagged))[::-1])
     domain = np.where(answered, 2 * number + is_certain, -1)
     groups = group_index(of.groups)
     n_groups = int(groups.max(initial=-1)) + 1
-    counts: FloatArray = np.stack(
-        [np.bincount(groups, domain == number, n_groups) for number in range(2 * n_domains)]
-    )
-    shares = [domain_share(of, domain == number, estimator, confidence) for number in range(2 * n_domains)]
+    counts: FloatArray = np.stack([np.bincount(groups, domain == i, n_groups) for i in numbers])
+    shares = [domain_share(of, domain == i, estimator, confidence) for i in numbers]
     return Domains(shares, counts)
 
 
@@ -264,15 +261,16 @@ def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: fl
 
     The distance of a sum's end is the root of the squared distances of its independent parts (MOVER,
     Statistical Methods in Medical Research 21:347): each domain's share, and how many samples there are of
-    each domain, which varies with the groups that are drawn.
+    each domain, which varies with the groups that are drawn. What has no label may be anything: added whole.
     """
-    sizes, z = counts.sum(axis=1), float(norm.ppf((1 + confidence) / 2))
+    sizes, squares = counts.sum(axis=1), (counts**2).sum(axis=1)
+    fewer, more = _reach_of_counts(counts, (1 - confidence) / 2)
     middle = np.array([_middle(share) for share in shares])
-    below = np.array([share.low for share in shares]) - middle
-    above = np.array([share.high for share in shares]) - middle
+    below, above = (np.array([share[end] for share in shares]) - middle for end in (1, 2))
+    is_open = np.array([share.value is None for share in shares])
     both = np.stack([middle, 1 - middle], axis=1)
     over = float((sizes[:, None] * rate.denominator * both).sum())
-    ends = _range(rate, sizes)
+    ends = _range(rate, sizes + more > 0)
     if not over:
         return RateEstimate(None, ends)
 
@@ -281,10 +279,13 @@ def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: fl
         weights = rate.numerator - theta * rate.denominator
         of_share = sizes * (weights[:, 0] - weights[:, 1])
         reach = np.maximum(sign * of_share * below, sign * of_share * above)
-        mean = (weights * both).sum(axis=1)
-        drawn = mean @ counts
-        distance = sqrt(float(reach @ reach) + z**2 * float(drawn @ drawn))
-        return sign * float(sizes @ mean) + distance
+        mean = sign * (weights * both).sum(axis=1)
+        worst = np.where(is_open, (sign * weights).max(axis=1), mean)
+        moved, drawn = worst * np.where(worst > 0, more, fewer), mean @ counts
+        apart = float(mean**2 @ squares)  # that of independent domains; a group may have samples of several
+        of_counts = float(moved @ moved) * (float(drawn @ drawn) / apart if apart else 1.0)
+        known = reach[~is_open]
+        return float(sizes @ mean + reach @ is_open) + sqrt(float(known @ known) + of_counts)
 
     value = float((sizes[:, None] * rate.numerator * both).sum()) / over
     low, high = (
@@ -292,13 +293,27 @@ def _ratio(rate: RateOf, shares: list[Share], counts: FloatArray, confidence: fl
         for sign, end in zip((-1, 1), ends, strict=True)
     )
     needed = sizes * (np.abs(rate.numerator) + np.abs(rate.denominator)).sum(axis=1) > 0
-    is_known = all(share.value is not None for share, of in zip(shares, needed, strict=True) if of)
-    return RateEstimate(value if is_known else None, Interval(min(low, value), max(high, value)))
+    known_value = None if (needed & is_open).any() else value
+    return RateEstimate(known_value, Interval(min(low, value), max(high, value)))
 
 
-def _range(rate: RateOf, sizes: FloatArray) -> Interval:
+def _reach_of_counts(counts: FloatArray, tail: float) -> tuple[FloatArray, FloatArray]:
+    """How many samples fewer and more each domain may have (Garwood 1936, Biometrika 28:437).
+
+    Its groups are Poisson, as many as say as much with equal sizes (Kish's). One monitor may flag, or pass,
+    what it never did among these samples; of two only answers that are there count.
+    """
+    sizes, squares = counts.sum(axis=1), (counts**2).sum(axis=1)
+    n, unit = sizes**2 / np.maximum(squares, 1), squares / np.maximum(sizes, 1)
+    if len(counts) == 4:
+        unit[::2] = np.where(sizes[::2] + sizes[1::2], unit[::2], sizes.sum() / max(1, counts.shape[1]))
+    fewer = n - gammaincinv(np.maximum(n, 1e-9), tail)
+    return unit * fewer, unit * (gammaincinv(n + 1, 1 - tail) - n)
+
+
+def _range(rate: RateOf, there: BoolArray) -> Interval:
     """What the rate can be at all, whatever the labels."""
-    there = (sizes > 0)[:, None] & (rate.denominator > 0)
+    there = there[:, None] & (rate.denominator > 0)
     if not there.any():
         return Interval(0.0, 1.0)
     ratios = rate.numerator[there] / rate.denominator[there]

@@ -7,7 +7,6 @@ simulate them.
 """
 
 from collections.abc import Sequence
-from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -121,17 +120,15 @@ def promised_threshold(
 
     Thresholds are tried from the highest down, by shares of flagged samples fixed before any label, as long
     as the upper end of the rate's interval keeps to alpha: a fixed sequence, so that each may be tried at
-    delta (Angelopoulos et al. 2021, arXiv:2110.01052, section 3). To the end is added what no alarm among so
-    many groups leaves open, −log(delta)/groups. A sample without a score is an alarm.
+    delta (Angelopoulos et al. 2021, arXiv:2110.01052, section 3). A sample without a score is an alarm.
     """
     filled = np.where(np.isnan(scores), np.inf, scores)
     shares = alpha * 1.15 ** np.arange(-16, 40)
     limits = np.unique(np.quantile(filled, 1 - shares[shares < 1], method="higher"))[::-1]
-    kept, unseen = PromisedThreshold(None, None, ""), -log(delta) / len(np.unique(of.groups))
+    kept = PromisedThreshold(None, None, "")
     for limit in limits[np.isfinite(limits)]:
         flagged = (filled > limit).astype(np.float64)[None]
         (far,) = estimated(of, flagged, _FAR, estimator, errors=errors, confidence=1 - 2 * delta).values()
-        far = far._replace(interval=far.interval._replace(high=min(1.0, far.interval.high + unseen)))
         if far.value is None or far.interval.high > alpha:
             return kept if kept.threshold is not None else kept._replace(reason=_why_not(far, limit, alpha))
         kept = PromisedThreshold(float(limit), far, "")
