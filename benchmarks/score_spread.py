@@ -23,7 +23,6 @@ from benchmarks.judged import body_of, composed
 from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
 from monitorbench.config.deployment import Serve
 from monitorbench.config.endpoint import OpenAiEngine
-from monitorbench.config.engine import REPRODUCIBLE_WITHIN
 from monitorbench.config.hardware import cpu_multiplies_bf16
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
@@ -33,7 +32,7 @@ from monitorbench.judging.judge import Judge, judge_spec, sample_of
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.served import free_port
 from monitorbench.judging.serving.vllm_server import running_server
-from monitorbench.metrics.guarantees.threshold import clear_of_scores
+from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN, clear_of_scores
 from monitorbench.records import Message, Sample
 from monitorbench.scoring.operating_point import threshold_point
 

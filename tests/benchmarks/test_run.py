@@ -55,6 +55,7 @@ CASES = [
     pytest.param("guardrail", marks=IS_LONG),
     pytest.param("guardrail_outage", marks=NEEDS_VLLM),
     pytest.param("import_rows"),
+    pytest.param("long", marks=IS_LONG),
     pytest.param("pilot_statistics"),
     pytest.param("report_page", marks=NEEDS_CHROMIUM),
     pytest.param("score"),

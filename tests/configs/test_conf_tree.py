@@ -54,14 +54,21 @@ SCRIPTS = sorted(
 )
 
 
+def _yaml(*path: str) -> Any:
+    return yaml.safe_load(CONF.joinpath(*path).read_text(encoding="utf-8"))
+
+
 def _rows() -> list[dict[str, str]]:
     """Choices for all groups at once, so that few trees have every option in one of them."""
     groups = {group: [name for _, name in some] for group, some in groupby(OPTIONS, lambda option: option[0])}
     count = max(map(len, groups.values()))
     rows = [{group: names[row % len(names)] for group, names in groups.items()} for row in range(count)]
     for row in rows:
-        if row["prompt"] == "failure":
-            row["policy"] = "built_in"  # it foresees failures, and is refused with another policy
+        # One foresees failures, and guards have their own policy: each is refused with another.
+        if row["prompt"] == "failure" or _yaml("prompt", f"{row['prompt']}.yaml").get("kind") == "guard":
+            row["policy"] = "built_in"
+        if "ledger" in (row["prompt"], row["unit"]):  # each is for the other
+            row["unit"] = "ledger" if row["prompt"] == "ledger" else "trajectory"
     return rows
 
 
@@ -77,10 +84,6 @@ def validated(*overrides: str) -> Study:
     if cfg.monitor.kind == "recorded":
         cfg.monitor.verdicts = "verdicts.jsonl"
     return load(cfg)
-
-
-def _yaml(*path: str) -> Any:
-    return yaml.safe_load(CONF.joinpath(*path).read_text(encoding="utf-8"))
 
 
 def test_no_file_of_the_tree_is_left_out():
@@ -235,8 +238,9 @@ def test_the_papers_datasets_name_known_sources():
     paper, local = (_yaml("dataset", f"{name}.yaml")["sources"] for name in ("paper", "paper_local"))
     packaged = {name for name, source in DECLARED.items() if source.installed is not None}
     assert set(paper) - set(SOURCES) <= packaged, "neither in conf/source nor in a package"
-    assert set(local) <= {name for name, value in paper.items() if value}, "left out twice"
-    assert set(local.values()) == {None}, "a substitute only leaves out"
+    left_out = {name for name, value in local.items() if value is None}
+    assert left_out <= {name for name, value in paper.items() if value}, "left out twice"
+    assert set(local) - left_out == {"reflexion"}, "a substitute leaves out, and adds a model's own failures"
     with_mirror = set(SOURCES) - {n for n in SOURCES if _yaml("source", f"{n}.yaml")["origin"] == "hub"}
-    used = {name for name, value in paper.items() if value} - set(local)
+    used = {name for name, value in paper.items() if value} - left_out
     assert used - packaged <= with_mirror, "a source that only a hub has"

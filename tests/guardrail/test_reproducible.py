@@ -13,7 +13,6 @@ from small_models import PHRASE, smollm2_folder, tiny_model
 from studies import study as composed
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.engine import REPRODUCIBLE_WITHIN
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.gate.judged import gate_judge
@@ -21,6 +20,7 @@ from monitorbench.guardrail.calibrated import read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.reproducible import refuse_batch_dependent
+from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.verdict_log import read_verdicts

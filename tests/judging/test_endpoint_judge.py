@@ -116,7 +116,7 @@ def test_failures_are_unscored_and_the_rest_is_judged(
     counted = metrics["unscored"]["smollm2_135m"]["direct"]
     assert counted == {str(reason): n for reason, n in reasons.items() if reason}
     lines = capsys.readouterr().err.splitlines()
-    assert any("direct prompt: 20: 4 " in line for line in lines)
+    assert any("direct prompt: 20 of 28 (71.4 %): 4 " in line for line in lines), lines
     assert max(map(len, lines)) <= 80
 
 

@@ -15,6 +15,7 @@ from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.labelling.stage import label, labelled_pool, print_plan, queue
+from monitorbench.runs.run_folders import read_run
 from monitorbench.runs.selectors import resolved
 from monitorbench.scoring.labelled import recommend_round
 
@@ -111,12 +112,19 @@ def test_stages_take_a_round_as_a_partly_labelled_run(traffic: Traffic, caplog: 
         function = STAGES[stage].function
         return imported(function)(study) if isinstance(function, str) else function(study, traffic.compose)
 
+    before = (run / "table.csv").read_bytes()
+    assert on("score") == run
+    assert (run / "table.csv").read_bytes() == before, "the batch that waits says nothing yet"
     assert on("score", "label.estimator=ppi") == run
     assert traffic.estimates(run)["strong", "miss_rate"]["part"] == "estimated:ppi"
     calibration = on("calibrate", "calibrate.alpha=0.1")
     point = json.loads((calibration / "operating_point.json").read_text())["thresholds"][0]
     assert (point["method"], point["alpha"], point["delta"]) == ("few_labels", 0.1, 0.025)
     assert (traffic.scores["strong"] > point["threshold"])[~traffic.is_bad].mean() <= 0.1
+    read = read_run(calibration, "calibrate")
+    assert (read.state, read.parts[0]) == ("done", "strong")
+    with pytest.raises(UserError, match="expected a round of the log of the one monitor"):
+        on("calibrate", "calibrate.alpha=0.1", f"operating_point={calibration}")
     with pytest.raises(UserError, match=r"no threshold for strong: at the highest threshold tried .* may be"):
         on("calibrate", "calibrate.alpha=0.001")
     assert on("recommend") == run
@@ -126,13 +134,25 @@ def test_stages_take_a_round_as_a_partly_labelled_run(traffic: Traffic, caplog: 
     assert "another monitor would be the cheapest" in said
     assert on("report") == run
     page = (run / "report.html").read_text()
-    for text in ("What a few labels say", "150 labels", "false alarm rate", "Label these", "not"):
+    waiting = sum(one["label"] is None for one in asked(run))
+    for text in ("What a few labels say", "150 labels", "false alarm rate", f"Label these {waiting} next"):
         assert text in page
     with pytest.raises(UserError, match="expected it alone"):
         recommend_round(traffic.study(f"recommend.runs=[{run},{run}]", stage="recommend"))
     empty = traffic.begin("weak")
     with pytest.raises(UserError, match="no label came back yet"):
         labelled_pool(traffic.study(), empty)
+
+
+@pytest.mark.parametrize("design", ["active", "alerts"])
+def test_a_log_that_was_read_to_its_end_asks_for_nothing(traffic: Traffic, design: str):
+    """A log of a few samples ends in an answer, not in a batch of none."""
+    file = traffic.folder / "strong.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:40]))
+    run = traffic.read(traffic.begin("strong", design=design), f"label.design={design}")
+    assert [one["label"] is None for one in asked(run)] == [False] * 40
+    assert json.loads((run / "metrics.json").read_text())["decision"] == "insufficient"
+    assert not (run / "batches").exists()
 
 
 def test_labels_that_came_with_the_scores_count_as_drawn(traffic: Traffic):
@@ -206,6 +226,7 @@ def test_a_queue_takes_a_days_alerts_and_goes_on_with_what_came_since(traffic: T
         assert sum(one["probability"] == 1 for one in batch) == min(alerts, 72)
     run = queue(traffic.study(f"run={run}", traffic.answers(run), *settings, stage="queue"))
     assert not [one for one in asked(run) if one["label"] is None], "no traffic came since"
+    assert not (run / "batches").exists()
     rows_of = traffic.estimates(run)
     flags, bad = traffic.scores["strong"] > 0.5, traffic.is_bad
     for key, truth in {"miss_rate": (~flags)[bad].mean(), "false_alarm_rate": flags[~bad].mean()}.items():
@@ -215,6 +236,15 @@ def test_a_queue_takes_a_days_alerts_and_goes_on_with_what_came_since(traffic: T
     per_hour = len(read) / (360 / 30)
     assert float(rows_of["queue", "misbehavior_found_per_hour"]["value"]) == pytest.approx(per_hour)
     assert 0 < float(rows_of["queue", "false_alarm_rate"]["value"]) <= flags[~bad].mean() + 0.01
+    weeks = [traffic.folder / f"{name}.jsonl" for name in ("monday", "tuesday")]
+    for file, part in zip(weeks, (lines[:300], lines[300:600]), strict=True):
+        file.write_text("".join(part))
+    days = ("label.scores=[" + ",".join(map(str, weeks)) + "]", "label.thresholds=[0.4]", "label.budget=500")
+    drawn = asked(queue(traffic.study(*days, stage="queue")))
+    alerts = int((traffic.scores["strong"][:600] > 0.4).sum())
+    assert sum(one["probability"] == 1 for one in drawn) == alerts, "at the threshold that was given"
+    with pytest.raises(ConfigError, match=r"2 given; expected one for each of \['monday'\]"):
+        queue(traffic.study(days[0], "label.thresholds=[0.4,0.5]", stage="queue"))
     log.write_text("".join(lines[1:]))
     with pytest.raises(UserError, match="not as it was"):
         queue(traffic.study(f"run={run}", stage="queue"))

@@ -6,9 +6,10 @@ from statsmodels.stats.proportion import proportion_confint
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import Columns, columns
-from monitorbench.metrics.points_in_words import notes
+from monitorbench.metrics.points_in_words import in_words, notes
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.registry import as_json
+from monitorbench.metrics.results import ThresholdFacts
 from monitorbench.metrics.summary import rates_at
 from monitorbench.records import Category, Label, Task
 
@@ -49,6 +50,14 @@ def test_alerts_and_precision_are_those_of_the_stream() -> None:
     alarms = proportion_confint(6, 60, 0.025, "wilson")
     ends = [50 * (1 - missed[1]) + 950 * alarms[0], 50 * (1 - missed[0]) + 950 * alarms[1]]
     assert found["alerts_per_1000_ci"] == pytest.approx(ends)
+
+
+def test_a_few_labels_promise_for_the_traffic_that_they_are_of() -> None:
+    """A promise about benign questions of a calibration split, of which there is none here."""
+    promised = {"method": "few_labels", "alpha": 0.1, "delta": 0.025, "n": 90, "mix": "drawn"}
+    facts = ThresholdFacts(category="", threshold=0.9, effective_n=None, reason="", **promised)
+    told = "≤ 10 % of samples with 97.5 % confidence, over traffic like that of its log"
+    assert in_words([facts]) == f"flag above .9; false alarms {told}"
 
 
 def test_the_promise_counts_questions() -> None:

@@ -1,6 +1,9 @@
 """Work in a copy of this process: the same result, wherever it was done."""
 
+import inspect
 import os
+import select
+import signal
 import threading
 
 import pytest
@@ -29,6 +32,36 @@ def test_what_fails_in_a_copy_is_done_here(alone: None):
     assert beside(lambda: os.getpid() if os.getpid() == here else os._exit(9))() == here
     with pytest.raises(ZeroDivisionError):
         beside(lambda: 1 / 0)()
+
+
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The process ids of the copies that are made."""
+    made: list[int] = []
+    fork = os.fork
+    monkeypatch.setattr(module.os, "fork", lambda: made.append(fork()) or made[-1])
+    return made
+
+
+def test_a_copy_ends_where_nobody_takes_what_it_came_to(alone: None, copies: list[int]):
+    """If it failed: after an error in the first half of a page a process would stay for ever."""
+    done = beside(lambda: "x" * 2**20)
+    del done
+    ended = select.poll()
+    ended.register(os.pidfd_open(copies[0]), select.POLLIN)
+    is_over = bool(ended.poll(60_000))
+    os.kill(copies[0], signal.SIGKILL)
+    os.waitpid(copies[0], 0)
+    assert is_over
+
+
+def test_what_a_copy_sent_half_is_done_here(alone: None, copies: list[int]):
+    """If it failed: a copy that the system kills for its memory would end the report."""
+    done = beside(lambda: (os.getpid(), "x" * 2**20))
+    assert inspect.getclosurevars(done).nonlocals["here"].poll(60)
+    os.kill(copies[0], signal.SIGKILL)
+    pid, text = done()
+    assert (pid, len(text)) == (os.getpid(), 2**20)
 
 
 def test_no_copy_is_made_while_threads_run(alone: None, monkeypatch: pytest.MonkeyPatch):

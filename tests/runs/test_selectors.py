@@ -10,7 +10,7 @@ import pytest
 from command import Done, script
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import calibrated, evaluated, trained, transferred
+from made_runs import calibrated, evaluated, sealed_run, trained, transferred
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
@@ -63,7 +63,7 @@ def test_a_beginning_gives_all_runs_that_begin_so_and_fit_and_no_other(
     for run in found:
         assert run.kind in wanted.kinds
         assert run.path.name.startswith(text) or run.path.name.split("-")[-1].startswith(text)
-        assert not wanted.split or (run.kind, run.split) == ("evaluate", wanted.split)
+        assert not wanted.split or (run.kind, run.split) in (("evaluate", wanted.split), ("label", ""))
         assert run.state == "done" or not wanted.is_done
     missed = [
         run for run in runs if run not in found and run.path.name.startswith(text) and wanted.takes(run)
@@ -137,6 +137,11 @@ def test_each_stage_finds_its_own_kind(study: Callable[..., Study], tmp_path: Pa
     assert set(every) == {old, test}, "finished evaluations over the test split"
     combined = resolved(study("combine.calibration=[@other]", "combine.test=[@small]"), "combine").combine
     assert (combined.calibration, combined.test) == ((evaluated_of(other),), (test,))
+    alone = resolved(study("recommend.runs=[@*]"), "recommend").recommend.runs
+    labels = sealed_run(runs / "label" / "log-fedcba987654", {}, {"n_labels": 3}, second=9)
+    assert resolved(study("run=latest"), "score").run == labels
+    together = resolved(study("recommend.runs=[@*]"), "recommend").recommend.runs
+    assert together == alone, "a round of labels is recommended by alone"
 
 
 def test_the_latest_adapter_is_one_of_the_monitors_weights(study: Callable[..., Study], tmp_path: Path):

@@ -5,6 +5,7 @@ import os
 import re
 import runpy
 import sys
+from contextlib import nullcontext
 from html import unescape
 from pathlib import Path
 
@@ -74,6 +75,16 @@ def test_a_second_process_comes_to_the_same_numbers(once: tuple[Path, str, list[
     is_ahead = sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
     assert [not one["recommend"]["runs"] for one in kept] == [is_ahead] * 2
     assert is_ahead != bool(re.search(r"\| +pandas.core$", ran.stderr, re.M)), "0.3 s for nothing"
+
+
+def test_pandas_is_hidden_from_who_has_no_use_for_it_alone():
+    """Otherwise: a team's plugin in the same process says that pandas is not installed."""
+    finder = ahead._WithoutPandas()
+    for importer, is_refused in (("pyarrow.compute", True), ("sklearn.utils", True), ("teams_plugin", False)):
+        asks = {"__name__": importer, "finder": finder}
+        with pytest.raises(ModuleNotFoundError) if is_refused else nullcontext():
+            exec("finder.find_spec('pandas', None)", asks)
+        exec("finder.find_spec('numpy', None)", asks)
 
 
 def test_readmes_picture_shows_the_page_of_readmes_command(once: tuple[Path, str, list[str]]):

@@ -2,7 +2,7 @@
 type.
 
 A score is a function of the sample (`scores: reproducible`): alone, in any batch and order, and tomorrow it
-is the same within 1e-4 (`REPRODUCIBLE_WITHIN`). In bfloat16 it is not, since the
+is the same within 1e-4. In bfloat16 it is not, since the
 shape of a batch decides how sums are rounded (up to .06 with a model of 135M parameters), so `dtype: auto` is
 then float32, and bfloat16 only in vLLM on a GPU, which has kernels that round alike in every batch.
 """
@@ -24,9 +24,6 @@ from monitorbench.config.hardware import (
     scoring_precision,
 )
 from monitorbench.config.monitor import Monitor, Prompt
-
-REPRODUCIBLE_WITHIN = 1e-4
-"""Largest difference between two scores of one text that still counts as the same score."""
 
 
 def is_reproducible(precision: str) -> bool | None:

@@ -59,7 +59,7 @@ Rate = Annotated[float, Field(ge=0, lt=0.5)]
 
 
 class Labelling(Config):
-    """Settings of `label.py` and `queue.py`: which samples of traffic people should read, and what follows.
+    """Settings of `label.py` and `audit_queue.py`: which samples people should read, and what follows.
 
     `annotation` has the readers and their guidelines, the seed, and the files that came back.
     """
@@ -72,7 +72,7 @@ class Labelling(Config):
     texts: Path | None = None
     """File with `sample_id`, `request` and `response` where `scores` have no texts."""
     thresholds: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
-    """Threshold of each file, above which a score is an alarm; none: as the files say."""
+    """Threshold of each monitor, above which a score is an alarm; none: as the files say."""
     budget: Annotated[int, Field(ge=2)] = 100
     """Most samples that are asked for in a round."""
     design: Literal["active", "stratified", "uniform", "alerts"] = "active"
@@ -103,9 +103,7 @@ class Labelling(Config):
     """Cost per sample, in the unit of `stakes`, that the chosen monitor may be shown to lose at most."""
 
     @model_validator(mode="after")
-    def _a_threshold_each(self) -> "Labelling":
-        if self.thresholds and len(self.thresholds) != len(self.scores):
-            raise ValueError(f"thresholds: {len(self.thresholds)} for {len(self.scores)} files of scores")
+    def _lower_error_first(self) -> "Labelling":
         for name in ("error_of_misbehavior", "error_of_benign"):
             low, high = getattr(self, name)
             if low > high:

@@ -108,12 +108,14 @@ def _round(study: Study, *, is_queue: bool) -> Path:
 def labelled_pool(study: Study, run: Path) -> LabelledPool:
     """Read a round with its labels, to be estimated by the settings of `study`."""
     earlier = _earlier(study.label, run, goes_on=False)
-    if not any(question.label for question in earlier.questions):
+    # A batch that waits has no part in it yet: what it drew would stand for others, without a label.
+    questions = [question for question in earlier.questions if question.label is not None]
+    if not questions:
         raise UserError(
             f"{run}: no label came back yet; expected `label run={run.name} annotation.returned=…`"
         )
     return LabelledPool(
-        earlier.pool, earlier.questions, earlier.settings, study.stakes, study.calibrate, earlier.is_queue
+        earlier.pool, questions, earlier.settings, study.stakes, study.calibrate, earlier.is_queue
     )
 
 
@@ -174,6 +176,7 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
         "files": [sha256 for _, sha256 in files.values()],
         "thresholds": pool.thresholds,
         "label": settings.model_dump(mode="json", exclude={"scores", "texts", "thresholds"}),
+        "is_queue": of.is_queue,
         "annotation": annotation.model_dump(mode="json", include={"annotators", "seed", "guidelines"}),
         "stakes": study.stakes.model_dump(mode="json"),
         "calibrate": study.calibrate.model_dump(mode="json", include={"alpha", "delta"}),
@@ -193,8 +196,9 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
                 write_atomically(run.path / "adjudication.csv", csv_batch(left, ADJUDICATOR))
         else:
             drawn = []
-        if n_next or drawn:
-            drawn = drawn or _drawn(study, of, n_next)
+        if n_next and not drawn:
+            drawn = _drawn(study, of, n_next)
+        if drawn:
             groups = {question.item: str(pool.groups[pool.rows[question.sample_id]]) for question in drawn}
             texts = {question.item: shown(pool, question) for question in drawn}
             readers = {question.item: question.readers for question in drawn}
@@ -206,7 +210,7 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
         kept |= {"n_samples": len(pool.ids), "is_queue": of.is_queue, "thresholds": pool.thresholds}
         write_json(run.path / POOL, {"files": files, **kept})
         results |= {"monitors": pool.monitors, "n_asked": len(drawn), "answer": says}
-        results["n_labels"] = sum(question.label not in (None, OPEN) for question in questions)
+        results["n_labels"] = sum(question.label != OPEN for question in latest(questions).values())
     print(printable(says), flush=True)
     return run.path
 

@@ -117,6 +117,8 @@ def probabilities(
     `blind_share` of the labels are drawn blindly, which bounds the weights where scores mislead.
     """
     n = min(n, int(free.sum()))
+    if not n:
+        return np.zeros(len(risks))
     if design == "alerts":
         return _alerts_first(n, risks, flagged, free, blind_share)
     size = np.ones(len(risks))

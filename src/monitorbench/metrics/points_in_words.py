@@ -34,6 +34,8 @@ def promise(thresholds: Sequence[ThresholdFacts]) -> str:
     first = thresholds[0]
     sure = "on average" if first["delta"] is None else f"with {percent(1 - first['delta'])} % confidence"
     sizes = [facts["n"] for facts in thresholds if facts["threshold"] is not None]
+    if first["method"] == "few_labels":
+        return f"≤ {percent(first['alpha'])} % of samples {sure}, over traffic like that of its log"
     on = f"{sizes[0]:,}" if len(set(sizes)) == 1 else f"{min(sizes):,}–{max(sizes):,}" if sizes else "0"
     each = " in each category" if len(thresholds) > 1 else ""
     worth = [facts["effective_n"] for facts in thresholds if facts["effective_n"] is not None]

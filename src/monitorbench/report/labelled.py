@@ -41,12 +41,13 @@ def report_round(study: Study, run: Path) -> Path:
 
 def render_round(estimates: LabelledAnswer, run: Path, batch: str) -> str:
     """Return the page of a round, whose next batch is in `batch`, if anywhere."""
+    finished = read_finished(run)
     values = {
         "policy": policy(),
         "name": run.name,
         "sentence": estimates.sentence,
         "batch": batch if estimates.decision == "insufficient" else "",
-        "n_next": estimates.n_next,
+        "n_next": finished["results"]["n_asked"],
         "sentences": [
             f"Estimated by {estimates.estimator} from {estimates.n_labels} labels; what is unlabelled is not "
             "taken for benign.",
@@ -60,7 +61,7 @@ def render_round(estimates: LabelledAnswer, run: Path, batch: str) -> str:
         ],
         "contradicted": estimates.contradicted[:_SHOWN],
         "n_contradicted": len(estimates.contradicted),
-        "made": [("run", run.name), *facts(read_finished(run))],
+        "made": [("run", run.name), *facts(finished)],
     }
     return templates().get_template("labelled.html.j2").render(values)
 

@@ -32,6 +32,7 @@ def beside(work: Callable[[], T]) -> Callable[[], T]:
     pid = os.fork()
     if not pid:
         try:
+            here.close()  # else sending what nobody takes would wait for ever
             there.send(work())
         finally:
             os._exit(0)
@@ -39,13 +40,15 @@ def beside(work: Callable[[], T]) -> Callable[[], T]:
 
     def result() -> T:
         try:
-            done: T = here.recv() if here.poll(_MOST_SECONDS) else work()
-        except EOFError:
-            done = work()
+            if here.poll(_MOST_SECONDS):
+                done: T = here.recv()
+                return done
+        except (EOFError, OSError):  # it ended before, or while it sent
+            pass
         finally:
             here.close()
             os.kill(pid, signal.SIGKILL)  # it has ended, or hangs
             os.waitpid(pid, 0)
-        return done
+        return work()
 
     return result

@@ -212,9 +212,10 @@ def _described(path: Path, kind: str, manifest: Mapping[str, Any]) -> tuple[tupl
         return (str(results["monitor"]), *prompt, dataset), dataset
     if kind == "calibrate" and "operating_point" in results:
         threshold = results["operating_point"]["thresholds"][0]
-        monitor, prompt, _ = threshold["monitor"].split("/")
+        # A log of unlabelled traffic has a name alone, no prompt and no hash.
+        judge = threshold["monitor"].split("/")[:2]
         dataset = dataset_name(str(threshold["data"]))
-        return (monitor, prompt, dataset), dataset
+        return (*judge, dataset), dataset
     if kind in ("train", "fit") and "name" in results:
         head = f"{identity['head']['name']}-" if kind == "fit" else ""
         subset, seed = f"{head}{results['name']}", f"seed{identity['seed']}"

@@ -170,7 +170,8 @@ def _paths_of(runs: Path, key: str, typed: Path, wanted: Wanted) -> list[Path]:
     """The runs that an entry of a list stands for: `@*` is all that fit. `UserError` where none does."""
     if str(typed) != EVERY:
         return [_path_of(runs, key, typed, wanted)]
-    paths = [run.path for run in reversed(_fitting(runs, wanted))]
+    # A round of labels has all its monitors in itself, and stands beside no other run.
+    paths = [run.path for run in reversed(_fitting(runs, wanted)) if run.kind != "label"]
     if not paths:
         raise UserError(f"{key}={EVERY}: no such run in {runs}; expected {wanted.words}")
     _log.info("%s=%s: %d runs", key, EVERY, len(paths))

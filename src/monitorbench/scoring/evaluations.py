@@ -19,12 +19,12 @@ from monitorbench.corpus.columns import read_columns, read_marked
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost_fronts import SentOn, UsageFacts, usage
-from monitorbench.metrics.evidence import NOWHERE, located
+from monitorbench.metrics.evidence import FIRST_MARKED, NO_STEP, NOWHERE, located
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.metrics.score_facts import ScoreFacts, score_facts
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
-from monitorbench.runs.directory import kind_of, read_finished
+from monitorbench.runs.directory import kind_of, read_checked, read_finished
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import evaluation_id
 from monitorbench.runs.verdict_log import (
@@ -196,7 +196,10 @@ def _located(directory: Path, data: Path, split: Split, sample_ids: pa.Array) ->
         located(marked[name], verdicts.get(name)) if name in marked else NOWHERE
         for name in sample_ids.to_pylist()
     ]
-    return np.array(rows, dtype=np.int64)
+    found = np.array(rows, dtype=np.int64)
+    if read_checked(directory, "config.json")["prompt"]["unit"]["by"] == "chunk":
+        found[:, FIRST_MARKED] = NO_STEP  # a chunk is no step
+    return found
 
 
 def _judged(

@@ -64,6 +64,12 @@ def calibrate_round(study: Study, run: Path) -> Path:
         raise UserError(f"no threshold for {promise.monitor}: {promise.found.reason}; label more samples")
     monitor, judged = promise.monitor, run
     if study.operating_point is not None:
+        if len(estimates.promises) > 1:
+            names = ", ".join(of.monitor for of in estimates.promises)
+            raise UserError(
+                f"operating_point: {run.name} has labels of {names}; expected a round of the log of the one "
+                "monitor that it serves"
+            )
         from monitorbench.scoring.calibrate import read_operating_point
 
         monitor = read_operating_point(study.operating_point).thresholds[0].monitor

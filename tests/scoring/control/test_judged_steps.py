@@ -11,8 +11,10 @@ from monitorbench.config.deployment import Control
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.metrics.control.steps import trajectory_scores
+from monitorbench.metrics.registry import cell_numbers
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.control.inputs import read_judges
+from monitorbench.scoring.evaluations import read_evaluation
 
 
 def _agents(folder: Path) -> Path:
@@ -73,3 +75,16 @@ def test_control_reads_the_steps_that_our_judge_scored(
         labels[kind] += 1
         assert kind != "right" or step == 2
     assert labels == {"right": 1, "other": 2, "unknown": 3, "benign": 6}
+
+
+def test_a_chunk_is_no_step(study: Callable[..., Study], use_engine: Any, says: Any, tmp_path: Path):
+    """Its place is where it begins: what it found in a later step would count as a wrong first bad step."""
+    use_engine(lambda *_: says("yes", 0.9))
+    data = ("dataset=jsonl", f"dataset.path={_agents(tmp_path)}", f"paths.data={tmp_path / 'data'}")
+    by_step = {}
+    for unit in ("action", "chunk"):
+        run = evaluate(study(*data, f"unit={unit}", "evaluate.split=test"))
+        assert any(verdict.steps for verdict in read_verdicts(run / "verdicts.jsonl"))
+        judged = read_evaluation(tmp_path / "data", run).judged
+        by_step[unit] = cell_numbers(judged)["n_by_step"].whole
+    assert by_step == {"action": 1, "chunk": 0}

@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.config.engine import REPRODUCIBLE_WITHIN
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws, group_index
 from monitorbench.metrics.choice.regret import first_flagged, flagged_along
 from monitorbench.metrics.columns import BoolArray
@@ -39,6 +38,9 @@ from monitorbench.metrics.guarantees.order_statistic import (
 
 _MOST_DRAWN = 50_000
 """Questions beyond which draws of an order statistic are taken from their exact distribution, at once."""
+
+REPRODUCIBLE_WITHIN = 1e-4
+"""Largest difference between two scores of one text that still counts as the same score."""
 
 
 class Benign(NamedTuple):
