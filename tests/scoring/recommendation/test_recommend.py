@@ -214,7 +214,7 @@ def test_report_transfer_and_recommend_say_one_sentence(tmp_path: Path, make_sam
     laid = transfer(study(*places, *given))
     chosen = read(recommend(asked(tmp_path, runs)))
     decided = [json.loads((one / "metrics.json").read_text())["decision"] for one in (scored, laid)]
-    assert chosen["sentence"].startswith("Deploy none: sharp misses 28 % [20–37] of 100 samples of misbehavior")
+    assert chosen["sentence"].startswith("Deploy none: sharp misses 28 % [20–37] of 100 samples of ")
     assert {one["sentence"] for one in decided} == {chosen["sentence"]}
     for one in decided:
         assert (one["kind"], one["monitor"], one["is_calibrated"]) == ("none", "sharp", True)
