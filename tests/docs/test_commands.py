@@ -17,25 +17,40 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "tutorial").glob("*.md")),
 ]
-OF_A_PROJECT = ("experiment=first", "dataset=own", "monitor=own")
-"""Files that `monitorbench init` writes."""
+OF_A_PROJECT = ("experiment=first", "experiment=mine", "dataset=own", "monitor=own")
+"""Files that `monitorbench init` or the reader writes."""
+SCRIPT = re.compile(
+    r"(?:\w+=(?:\$\(|\S+ ))?python (slurm/submit\.py )?"
+    r"((?:data_build|eval|train)/\w+\.py|(?<=submit\.py )\w+)\b(.*)"
+)
+
+
+def as_command(line: str) -> str:
+    """A line that runs a stage's script, or submits it, as the command of that stage."""
+    if not (script := SCRIPT.match(line)):
+        return line
+    is_submitted, name, given = script.groups()
+    if name.endswith(".py"):
+        (name,) = re.findall(r'STAGES\["(\w+)"\]', (ROOT / name).read_text(encoding="utf-8"))
+    settings = re.sub(r" --(?:(?:after|jobs) \S+|[\w-]+)", "", re.split(r" [|>] ", given)[0])
+    return f"monitorbench {name}{settings}{' -m' if is_submitted else ''}"
 
 
 def typed(page: Path) -> list[str]:
-    """The lines in code blocks that begin with the command, without their comments."""
+    """The lines in code blocks that run the command or a stage's script, without their comments."""
     blocks = re.findall(
         r"^```(?:bash|sh)?\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     parts = [part.strip() for line in lines for part in line.split("  #")[0].split("&&")]
-    return [part for part in parts if part.startswith("monitorbench ")]
+    return [part for part in map(as_command, parts) if part.startswith("monitorbench ")]
 
 
 CASES = [pytest.param(line, id=f"{page.stem}: {line[13:60]}") for page in PAGES for line in typed(page)]
 
 
 def test_the_pages_show_commands():
-    assert len(CASES) > 20
+    assert len(CASES) > 200
 
 
 @pytest.mark.parametrize("line", CASES)

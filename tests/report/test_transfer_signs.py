@@ -8,11 +8,11 @@ from fake_results import BASE, MANIFEST, fake_results
 from rich.console import Console
 
 from monitorbench.metrics import reading
-from monitorbench.metrics.results import Results, as_results, nested
+from monitorbench.metrics.results import Results
 from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.words import AgainstChance
-from monitorbench.report.tables import transfer, transfer_signs
-from monitorbench.report.tables.transfer_signs import print_directions, print_negative
+from monitorbench.report.tables import transfer_signs
+from monitorbench.report.tables.transfer_signs import print_directions, print_findings, print_negative
 from monitorbench.report.write import render_report
 
 SAFETY, ALL = f"{BASE}+safety_permission", f"{BASE}+all"
@@ -99,17 +99,44 @@ def test_a_wide_table_of_cosines_is_folded_into_blocks(results: Results):
     assert shown.count(".50 ") + shown.count(".50\n") >= n * n
 
 
-def test_what_is_above_chance_is_said_or_that_nothing_is(results: Results):
-    """If it failed: a table of twenty numbers would leave that to the reader."""
-    shorts = reading.short_names(results)
-    said = transfer.above_chance_in_words(results, shorts)
-    assert len(said) == 2
-    assert "+all" in said[0]
-    low = copy.deepcopy(nested(results))
-    for by_prompt in low["monitors"].values():
-        for by_cell in by_prompt.values():
-            by_cell["overall"]["auroc_ci"] = [0.4, 0.6]
-    assert all(
-        one.startswith("No monitor is above chance")
-        for one in transfer.above_chance_in_words(as_results(low), shorts)
-    )
+@pytest.mark.parametrize(
+    ("trained", "held_out", "said"),
+    [
+        (0.86, 0.55, "above chance in 1 of the 2 cells it was trained on (safety_permission/qa: AUROC .86 ["),
+        (0.86, 0.55, "a bag of words, which does not read, ."),
+        (0.5, 0.55, "not shown to be above chance in the 2 cells it was trained on"),
+        (
+            0.86,
+            0.55,
+            "5 cells that +safety_permission was not trained on, none is shown to be above chance",
+        ),
+        (0.86, 0.80, "trained on, 1 is shown to be above chance (AUROC .45 to .80)"),
+        (0.86, 0.55, "no difference found in"),
+    ],
+)
+def test_what_was_learnt_and_what_followed_stands_in_plain_words(
+    results: Results, trained: float, held_out: float, said: str
+):
+    """If it failed: a study's finding would be left to whoever reads thirty-five words in a table."""
+    found = copy.deepcopy(results)
+    of_cell = dict.fromkeys(reading.inner_cells(found, "overall"), 0.45)
+    of_cell |= {"safety_permission/qa": trained, HELD_OUT: held_out}
+    found["chance"] = {
+        SAFETY: {
+            "direct": {
+                name: AgainstChance(
+                    auroc=auroc,
+                    auroc_ci=[auroc - 0.1, auroc + 0.1],
+                    p=0.0,
+                    p_holm=0.001 if auroc > 0.7 else 1.0,
+                )
+                for name, auroc in of_cell.items()
+            }
+        }
+    }
+    out = io.StringIO()
+    print_findings(Console(file=out, width=80), found)
+    assert said in " ".join(out.getvalue().split())
+    assert max(map(len, out.getvalue().splitlines())) <= 80
+    found["trained_on"] = {}
+    assert not transfer_signs.findings(found, {}), "of unknown cells nothing was trained, nor held out"

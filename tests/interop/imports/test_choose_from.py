@@ -1,7 +1,6 @@
 """`choose from=FILE`: from a file of scores to the answer, in one command."""
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,89 +78,6 @@ def test_what_can_not_be_chosen_from_is_one_line(two_judges: Path, tmp_path: Pat
         assert ran.returncode in (1, 2)
         assert said in ran.stderr
         assert ran.stderr.count("error:") == 1
-
-
-def promptfoo(folder: Path) -> tuple[str, ...]:
-    """`results.json` of `promptfoo eval -o`: two judges as providers, the label among a test's variables."""
-    rng = np.random.default_rng(1)
-    rows = [
-        {
-            "promptIdx": 0,
-            "testIdx": i,
-            "testCase": {"vars": {"label": ("honest", "attack")[i % 2]}, "assert": [{"type": "javascript"}]},
-            "provider": {"id": f"openai:{judge}", "label": ""},
-            "prompt": {"raw": f"Question {i}", "label": "judge.txt"},
-            "vars": {"label": ("honest", "attack")[i % 2]},
-            "response": {"output": str(score := round(i % 2 * good + 5 * rng.random(), 1)), "cached": False},
-            "success": True,
-            "gradingResult": {"pass": True, "componentResults": [{"pass": True, "score": score / 10}]},
-            "latencyMs": 7,
-        }
-        for i in range(400)
-        for judge, good in (("strong", 5), ("weak", 0))
-    ]
-    whole = {"evalId": "eval-1", "results": {"version": 3, "prompts": [{"raw": "x"}], "results": rows}}
-    (folder / "results.json").write_text(json.dumps({**whole, "config": {}, "shareableUrl": None}))
-    columns = "{sample:testIdx,label:vars.label,monitor:provider.id,request:prompt.raw,score:%s}"
-    score = "gradingResult.componentResults.0.score"
-    return "from=results.json", "import.rows=results.results", f"import.columns={columns % score}"
-
-
-def openai_batch(folder: Path) -> tuple[str, ...]:
-    """The output file of OpenAI's batches: a line a request, the answer in a list; labels stand elsewhere."""
-    rng = np.random.default_rng(1)
-    labels, lines = ["custom_id,label"], []
-    for i in range(400):
-        labels.append(f"r{i},{i % 2}")
-        message = {"role": "assistant", "content": str(round(i % 2 * 5 + 5 * rng.random(), 1))}
-        body = {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-        answer = {"status_code": 200, "request_id": "q", "body": body} if i else None
-        lines.append({"id": f"batch_{i}", "custom_id": f"r{i}", "response": answer, "error": None})
-    (folder / "labels.csv").write_text("\n".join(labels))
-    (folder / "batch_output.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    columns = "{sample:custom_id,score:response.body.choices.0.message.content}"
-    return (
-        "from=batch_output.jsonl",
-        "import.labels=labels.csv",
-        f"import.columns={columns}",
-        "import.scale=[0,10]",
-        "import.monitor=strong",
-    )
-
-
-@pytest.mark.parametrize(
-    ("write", "said"),
-    [
-        (promptfoo, "results.json: 800 rows (jsonl, the list results.results)"),
-        (openai_batch, "labels of 400"),
-    ],
-)
-def test_rows_and_scores_inside_lists_become_a_page(
-    write: Callable[[Path], tuple[str, ...]], said: str, tmp_path: Path
-):
-    """If it failed: who comes from promptfoo or from OpenAI's batches would write a script first."""
-    ran = monitorbench("choose", *write(tmp_path), *QUICK, folder=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    assert said in ran.stderr
-    directory = tmp_path / ran.stdout.splitlines()[-1]
-    found = json.loads((directory / "recommendation.json").read_text())
-    assert found["decision"] == "recommend"
-    assert "strong" in found["monitor"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ("results.rows", r"no such list; its lists: results\.prompts, results\.results"),
-        ("results", "no such list"),
-        ("results.results.0", "no such list"),
-    ],
-)
-def test_a_list_of_rows_that_is_not_there_names_those_that_are(rows: str, said: str, tmp_path: Path):
-    """If it failed: the right path would have to be guessed."""
-    given = promptfoo(tmp_path)
-    ran = monitorbench("import", *given, f"import.rows={rows}", folder=tmp_path)
-    assert re.search(rf"results\.json, entry 1: import\.rows={rows}: {said}", ran.stderr), ran.stderr
 
 
 @pytest.mark.parametrize(("from_label", "is_said"), [(True, True), (False, False)])

@@ -136,7 +136,6 @@ def _constant(read: ImportedFiles, columns: ImportedColumns, role: str, rows: In
     if len(distinct) > 1:
         differs = pc.equal(texts.take(rows), distinct[1])
         row = int(rows[np.flatnonzero(pc.fill_null(differs, False))[0]])
-        values.refuse(
-            read, row, name, f"the monitor has {distinct[0]!r} elsewhere", "one for each monitor's name"
-        )
+        expected = f"one for each monitor's name, or import.columns.{role}='' to leave the column alone"
+        values.refuse(read, row, name, f"the monitor has {distinct[0]!r} elsewhere", expected)
     return str(distinct[0]) if distinct else ""

@@ -237,9 +237,9 @@ def _worst_route(facts: ControlFacts) -> str:
     rows = [at_budget for at_budget in facts["budgets"] if at_budget["routes"]]
     if not rows or len(rows[-1]["routes"]) < 2:
         return ""
-    worst = rows[-1]["routes"][0]
+    worst, budget = rows[-1]["routes"][0], percent(rows[-1]["budget"])
     return (
-        f"The worst of {len(rows[-1]['routes'])} routes at {percent(rows[-1]['budget'])}: {worst['name']} "
+        f"The worst of {len(rows[-1]['routes'])} routes of attack at a budget of {budget}: {worst['name']} "
         f"{rate_with_interval(worst['safety'], worst['safety_ci'])}, {counted(worst['n'], 'attack')}."
     )
 

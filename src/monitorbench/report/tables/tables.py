@@ -30,7 +30,7 @@ from monitorbench.report.tables.overall import (
 from monitorbench.report.tables.prompts import CHOICE_COLUMNS, choice_rows, in_words, prompt_blocks
 from monitorbench.report.tables.terminal import opened, print_rows, say, say_lines, start_table
 from monitorbench.report.tables.transfer import print_differences, print_words
-from monitorbench.report.tables.transfer_signs import print_directions, print_negative
+from monitorbench.report.tables.transfer_signs import print_directions, print_findings, print_negative
 from monitorbench.runs.directory import is_finished
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.points import PointAt, points_at
@@ -76,6 +76,7 @@ def print_tables(console: Console, results: Results, *, is_brief: bool = False) 
     print_negative(console, results)
     print_directions(console, results)
     print_differences(console, results)
+    print_findings(console, results)
 
 
 def _print_answer(console: Console, results: Results) -> None:

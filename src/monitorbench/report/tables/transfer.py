@@ -13,6 +13,7 @@ from monitorbench.metrics.transfer import MEASURES, change
 from monitorbench.metrics.words import CellVerdict, Word, corrected_p
 from monitorbench.metrics.written import (
     DASH,
+    counted,
     finding,
     p_value,
     rate,
@@ -110,16 +111,21 @@ def counted_words(results: Results) -> list[str]:
 
 
 def _counted(verdicts: Sequence[CellVerdict], *, several: bool, trained: bool) -> str:
+    where = "trained on" if trained else "not trained on"
+    adapters = "a training over its seeds was" if several else "a single seed's adapter was"
+    cells = counted(len(verdicts), "test cell")
+    return f"Of {cells} that {adapters} {where}: {words_in_counts(verdicts)}."
+
+
+def words_in_counts(verdicts: Sequence[CellVerdict]) -> str:
+    """How often each word was given, and beside *no difference found* what would have been found."""
     words = [verdict["word"] for verdict in verdicts]
     counts = [f"{word.value} in {n}" for word in Word if (n := words.count(word)) and word is not _NONE]
     if unknown := words.count(None):
         counts.append(f"not to be told in {unknown}")
     if n := words.count(_NONE):
         counts.append(f"{_NONE.value} in {n}{_seen(verdicts)}")
-    where = "trained on" if trained else "not trained on"
-    cells = f"{len(verdicts)} test cell{'s' if len(verdicts) > 1 else ''}"
-    adapters = "a training over its seeds was" if several else "a single seed's adapter was"
-    return f"Of {cells} that {adapters} {where}: {', '.join(counts)}."
+    return ", ".join(counts)
 
 
 _NONE = Word.NO_DIFFERENCE_FOUND
@@ -200,29 +206,6 @@ def words_of(results: Results, training: str, prompt: str) -> list[tuple[str, Se
     ]
 
 
-def above_chance_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
-    """Name for each prompt the monitors whose interval of overall AUROC lies above .5, or say none does."""
-    sentences = []
-    for prompt in reading.prompts(results):
-        numbers = {
-            name: shown(of["auroc"])
-            for name in reading.monitors(results)
-            if not reading.is_reference(results, name)
-            and (of := reading.lookup(results, name, prompt, OVERALL))
-            and (bounds := of["auroc"].interval)
-            and bounds[0] > 0.5
-        }
-        if numbers:
-            listed = ", ".join(f"{shorts[name]} {auroc}" for name, auroc in numbers.items())
-            sentences.append(f"Above chance over all samples, {prompt} prompt: {listed}.")
-        else:
-            sentences.append(
-                f"No monitor is above chance over all samples, {prompt} prompt: each interval of AUROC has "
-                ".5 in it, or lies below."
-            )
-    return sentences
-
-
 def print_words(console: Console, results: Results) -> None:
     """Print what happened in which cells, by training and prompt, in the matrix's words."""
     matrix = results["matrix"]
@@ -243,7 +226,7 @@ def print_words(console: Console, results: Results) -> None:
         *doses_in_words(results["exposures"]),
         *objectives_in_words(results),
     )
-    for sentence in (*sentences, *above_chance_in_words(results, names)):
+    for sentence in sentences:
         say(console, sentence)
 
 

@@ -1,6 +1,6 @@
-"""Negative transfer and shared directions in rows and sentences: where a training points the wrong way."""
+"""What a transfer study found, in sentences: what was learnt, what followed, what points the wrong way."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from monitorbench.config.terminal import Console
 from monitorbench.metrics import reading
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.trainings import DirectionsFacts
-from monitorbench.metrics.words import Word
+from monitorbench.metrics.words import AgainstChance, Word
 from monitorbench.metrics.written import (
     DASH,
     MINUS,
@@ -16,10 +16,11 @@ from monitorbench.metrics.written import (
     p_value,
     rate,
     rate_with_interval,
+    shown,
     signed_with_interval,
 )
 from monitorbench.report.tables.terminal import print_rows, say
-from monitorbench.report.tables.transfer import subject
+from monitorbench.report.tables.transfer import subject, words_in_counts
 
 _NEGATIVE_COLUMNS = (
     ("trained on", 18),
@@ -158,8 +159,8 @@ def directions_in_words(results: Results, shorts: Mapping[str, str]) -> list[str
         (low, *furthest), (high, *nearest) = min(apart), max(apart)
         near, far = (" and ".join(_short(str(name), shorts) for name in two) for two in (nearest, furthest))
         sentences.append(
-            f"Of {counted(len(apart), 'pair')} of trainings without a common cell the nearest are {near} "
-            f"({cosine(high)}), the furthest {far} ({cosine(low)})."
+            f"Of {counted(len(apart), 'pair')} of trainings without a common cell the most alike are {near} "
+            f"({cosine(high)}), the least alike {far} ({cosine(low)})."
         )
     return sentences
 
@@ -214,4 +215,65 @@ def print_directions(console: Console, results: Results) -> None:
         cosines = slice(2 + start, 2 + start + _COSINES)
         print_rows(console, columns, [[*row[:2], *row[cosines]] for row in rows])
     for sentence in directions_in_words(results, names):
+        say(console, sentence)
+
+
+def findings(results: Results, shorts: Mapping[str, str]) -> list[str]:
+    """Say of each training whether it finds what it was trained on, and whether other cells follow.
+
+    Above chance: the AUROC in a cell lies above .5 after Holm's correction over all trainings and cells.
+    """
+    sentences = []
+    for training, by_prompt in results["chance"].items():
+        if not _knows_its_cells(results, training):
+            continue
+        for prompt, tests in by_prompt.items():
+            cells = reading.ordered_cells(set(tests))
+            trained = [cell for cell in cells if reading.is_trained(results, training, cell)]
+            held_out = [cell for cell in cells if cell not in trained]
+            if trained:
+                above = _above_chance(results, tests, trained)
+                outcome = f"above chance in {len(above)} of" if above else "not shown to be above chance in"
+                numbers = "; ".join(_in_cell(results, training, prompt, cell) for cell in above or trained)
+                sentences.append(
+                    f"{subject(results, training, shorts)}, {prompt} prompt: {outcome} the "
+                    f"{counted(len(trained), 'cell')} it was trained on ({numbers})."
+                )
+            if held_out:
+                above = _above_chance(results, tests, held_out)
+                aurocs = [tests[cell]["auroc"] for cell in held_out]
+                words = [v for c in held_out if (v := reading.cell_verdict(results, training, prompt, c))]
+                outcome = f"{len(above) or 'none'} {'are' if len(above) > 1 else 'is'}"
+                sentences.append(
+                    f"Of the {counted(len(held_out), 'cell')} that {shorts.get(training, training)} was not "
+                    f"trained on, {outcome} shown to be above chance (AUROC {rate(min(aurocs))} to "
+                    f"{rate(max(aurocs))}). Against the base: {words_in_counts(words)}."
+                )
+    return sentences
+
+
+def _above_chance(results: Results, tests: Mapping[str, AgainstChance], cells: Sequence[str]) -> list[str]:
+    level = results["matrix"]["level"]
+    return [cell for cell in cells if tests[cell]["auroc"] > 0.5 and tests[cell]["p_holm"] < level]
+
+
+def _in_cell(results: Results, training: str, prompt: str, cell: str) -> str:
+    """A trained cell's AUROC, beside the base's there and that of a bag of words, which does not read."""
+    test, base = results["chance"][training][prompt][cell], results["effects"][training][prompt].get(cell)
+    beside = reading.lookup(results, reading.BAG_OF_WORDS, prompt, cell)
+    others = [
+        *([f"the base {rate(base['auroc_base'])}"] if base else []),
+        *([f"a bag of words, which does not read, {shown(beside['auroc'])}"] if beside else []),
+    ]
+    auroc = rate_with_interval(test["auroc"], test["auroc_ci"])
+    return f"{reading.title(results, cell)}: AUROC {auroc}{', ' if others else ''}{', '.join(others)}"
+
+
+def print_findings(console: Console, results: Results) -> None:
+    """Print what a transfer study found, in sentences; the last of its tables."""
+    sentences = findings(results, reading.short_names(results))
+    if sentences:
+        say(console, "")
+        say(console, "In plain words", "bold")
+    for sentence in sentences:
         say(console, sentence)
