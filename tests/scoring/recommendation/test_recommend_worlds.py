@@ -1,15 +1,22 @@
 """`recommend` in worlds whose best monitor is known; `benchmarks/coverage/recommend.py` has more of them."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from benchmarks.coverage.recommend import WORLDS, Simulated, World, simulated
+from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Recommend
+from monitorbench.config.evaluation import Calibrate
 from monitorbench.metrics.choice.regret import Suspicion
 from monitorbench.metrics.guarantees.allowed import AlertBudget, Allowed, allowed
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Mix, of_questions, question_weights
+from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.candidates import Contender
+from monitorbench.scoring.recommendation.contenders import settings_of
 from monitorbench.scoring.recommendation.more import more_for_budget
 
 BY_NAME = {one.name: one for one in WORLDS}
@@ -130,3 +137,10 @@ def test_a_budget_that_nothing_shows_to_be_kept_says_how_many_questions_would():
     useless = more_for_budget(found, np.array(["a/b"] * 2 * n), np.ones(len(costs)), 1.0)
     assert useless is None
     assert more_for_budget(budgeted(n, 0.2), np.array(["a/b"] * 2 * n), costs, 1.0) is None
+
+
+def test_a_promise_for_a_logs_traffic_is_not_set_anew_on_a_test_split():
+    """No calibration split has a few labels' guarantee: it would end in a traceback."""
+    point = SimpleNamespace(thresholds=[SimpleNamespace(method="few_labels")])
+    with pytest.raises(UserError, match="round-1: its threshold is promised for the traffic of one log"):
+        settings_of(Calibrate(), PointAt(Path("runs/calibrate/round-1"), point, None))

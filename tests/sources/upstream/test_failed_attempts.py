@@ -68,6 +68,13 @@ def test_a_bad_row_is_named(load):
         load(simple_mbpp_py=[failed(), failed(name="")])
 
 
+@pytest.mark.parametrize("broken", [{"test": "def ("}, {"prompt": "x = 1"}, {"entry_point": None}])
+def test_a_problem_that_is_no_code_is_named(load, broken):
+    """One broken row would end a build of an hour in a traceback."""
+    with pytest.raises(UserError, match="problem mbpp_7_square"):
+        load(simple_mbpp_py=[failed(**broken)], reflexion_mbpp_py=[SOLVED])
+
+
 @pytest.mark.sources
 def test_the_published_logs(mirror_files):
     """Attempts would be lost, or stand in another group than the problem that they answer."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.metrics.columns import Columns
@@ -24,8 +25,16 @@ from monitorbench.scoring.recommendation.more import Promise, promise_of
 
 
 def settings_of(calibrate: Calibrate, one: PointAt) -> Calibrate:
-    """Return the settings that a point was calibrated with, as far as the point tells."""
+    """Return the settings that a point was calibrated with, as far as the point tells.
+
+    Raises `UserError` for a threshold from a few labels of a log, which no calibration split can set anew.
+    """
     promise = one.point.thresholds[0]
+    if promise.method == "few_labels":
+        raise UserError(
+            f"{one.name}: its threshold is promised for the traffic of one log, and isn't compared on a test "
+            "split; calibrate on the calibration split of the dataset"
+        )
     changes: dict[str, object] = {"method": promise.method, "alpha": promise.alpha}
     changes |= {"delta": promise.delta} if promise.delta is not None else {}
     changes |= {"n_candidates": promise.n_candidates}

@@ -38,7 +38,12 @@ def read_reflexion(files: SourceFiles) -> Iterator[CodingProblem]:
     for name, row in sorted(rows.items()):
         solved, failed = programs[name][True], sorted(programs[name][False])
         reference = min(solved, key=lambda code: (len(code), code), default="")
-        for problem in _problems(row, reference) if failed else ():
+        try:
+            problems = list(_problems(row, reference)) if failed else []
+        except (BadRow, KeyError, SyntaxError, TypeError, ValueError) as error:
+            files.bad(f"problem {name}", str(error))
+            continue
+        for problem in problems:
             yield problem._replace(source="reflexion", licence="MIT", failed_attempts=tuple(failed))
 
 
