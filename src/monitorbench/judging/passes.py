@@ -159,9 +159,7 @@ def _shared_out(lists: Sequence[Sequence[str]], most: int) -> tuple[str, str]:
     by_turns = sorted((n, i) for i, lines in enumerate(acts) for n in range(len(lines)))
     kept = sorted((i, n) for n, i in by_turns[: max(most, sum(map(bool, acts)))])
     lost = len(by_turns) - len(kept)
-    left_out = (
-        f"{lost} of {len(by_turns)} listed acts left out (prompt.unit.most_acts={most})" if lost else ""
-    )
+    left_out = f"{lost} of {len(by_turns)} acts left out (prompt.unit.most_acts={most})" if lost else ""
     return "\n".join(acts[i][n] for i, n in kept) or _NO_ACT, left_out
 
 
