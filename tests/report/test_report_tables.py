@@ -49,10 +49,10 @@ def renamed(tree: dict[str, Any], old: str, new: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.357, ".36"), (0.0, ".00"), (1.0, "1.0"), (0.999, "1.0"), (0.994, ".99"), (None, "–")],
+    [(0.357, ".36"), (0.0, ".00"), (1.0, "1.0"), (0.9996, "1.0"), (0.996, ".996"), (None, "–")],
 )
-def test_a_rate_takes_three_characters(value: float | None, text: str) -> None:
-    """Columns that shift by a character make a table of rates unreadable."""
+def test_a_rate_is_short_and_1_only_where_it_is_1(value: float | None, text: str) -> None:
+    """A monitor that misses one of 250 is shown as perfect, or columns shift by many characters."""
     assert rate(value) == text
 
 
