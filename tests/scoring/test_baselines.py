@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sealed import seal
@@ -27,6 +28,7 @@ from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
     BASELINES_VERSION,
     FITTED,
+    ShortcutScores,
     baselines_of,
     fitted_scores,
     judge_with_baselines,
@@ -67,7 +69,10 @@ def samples(make_sample: Callable[..., Sample]) -> list[Sample]:
 def judge(train: list[Sample], test: list[Sample], seed: int = 0) -> dict[str, Columns]:
     middle = len(test) // 2
     fitted = fitted_scores(train, [test[:middle], test[middle:]])
-    return judge_with_baselines(fitted, columns_of(test), seed=seed)
+    scores = pa.table({"sample_id": [sample.id for sample in test], **{str(k): v for k, v in fitted.items()}})
+    checks = ShortcutScores(scores if fitted else None, "train", "")
+    samples = columns_of(test)
+    return judge_with_baselines(checks.answers(samples), samples, seed=seed)
 
 
 def judge_with_bag_of_words(train: list[Sample], test: list[Sample]) -> Columns:
