@@ -8,7 +8,6 @@ import pytest
 from fake_results import BASE, fake_tree
 from rich.console import Console
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
 from monitorbench.metrics.results import as_results
 from monitorbench.report.sections.costs import against_cost_figure, draw_costs
@@ -97,7 +96,7 @@ def test_the_terminal_table_fits_80_columns(encoding: str) -> None:
     assert max(map(len, lines)) <= 80
     (row,) = [line for line in lines if line.startswith(f"{BASE} ") and "direct" in line]
     assert re.findall(r" (\d[\d,]*)(?= )", row) == ["123,458", "1,235"]
-    assert len([line for line in lines if "evidence" in line]) == len(reading.monitors(RESULTS)) - 2
+    assert len([line for line in lines if "evidence" in line]) == len(RESULTS["table"].monitors()) - 2
     assert printed({**RESULTS, "usage": {}}, encoding) == ""
 
 

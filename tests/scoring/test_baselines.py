@@ -19,9 +19,9 @@ from monitorbench.corpus.store import write_split
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
-from monitorbench.metrics.results import NO_PROMPT, number_trees
+from monitorbench.metrics.results import number_trees
 from monitorbench.metrics.summary import add_numbers
-from monitorbench.metrics.table import Table
+from monitorbench.metrics.table import NO_PROMPT, Table
 from monitorbench.records import Label, Sample, Split, Task, to_table
 from monitorbench.runs.files import read_json
 from monitorbench.scoring.baselines import (

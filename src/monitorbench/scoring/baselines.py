@@ -37,9 +37,9 @@ from monitorbench.corpus.texts import response_text
 from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.marks import ShortcutMarks, Surface
-from monitorbench.metrics.results import NO_PROMPT, number_trees, read_trees
+from monitorbench.metrics.results import number_trees, read_trees
 from monitorbench.metrics.summary import Curves, add_numbers
-from monitorbench.metrics.table import Table
+from monitorbench.metrics.table import NO_PROMPT, Table
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
 from monitorbench.runs.files import write_json

@@ -16,9 +16,9 @@ from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.points_in_words import in_words, notes
 from monitorbench.metrics.results import OperatingPointFacts, Results
+from monitorbench.metrics.table import ordered_cells
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.report.samples.judged import OfRun, quoted
 from monitorbench.report.samples.marked import MOST_CHARACTERS, cut
@@ -81,7 +81,7 @@ def packed(results: Results, runs: Sequence[OfRun], most_bytes: int = MOST_BYTES
 def _ordered(runs: Sequence[OfRun]) -> list[Sample]:
     """Each judged sample once: by cell, a pair's together, misbehavior first."""
     by_id = {sample.id: sample for run in runs for sample in run.samples}
-    cells = reading.ordered_cells({str(sample.cell) for sample in by_id.values()})
+    cells = ordered_cells({str(sample.cell) for sample in by_id.values()})
     first: dict[str, int] = {}
     for sample in by_id.values():
         first.setdefault(sample.pair_id, len(first))
