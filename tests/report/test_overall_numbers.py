@@ -9,7 +9,7 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_tree
 from matplotlib.axes import Axes
 
-from monitorbench.metrics.marks import is_marked
+from monitorbench.metrics.marks import has_mark
 from monitorbench.metrics.results import as_results, short_names
 from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.metrics.written import amount, p_value, rate
@@ -154,7 +154,7 @@ def texts(axes: Axes) -> list[str]:
 
 def test_heat_maps_hold_the_cells_rates() -> None:
     """A map with rows and columns exchanged sends the reader to mend the wrong category."""
-    marked = {name for name in RESULTS["shortcuts"] if is_marked(RESULTS, name)}
+    marked = {name for name in RESULTS["shortcuts"] if has_mark(RESULTS, name)}
     assert marked == {f"specification_gaming/{task}" for task in Task}
     for name in RESULTS["table"].drawn_in():
         maps = figures_heat.heat_figure(RESULTS, name, "direct").axes
