@@ -59,17 +59,8 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
     has_words = measure == "auroc" and bool(results["transfer"])
     row = _ROW + (_WORD if has_words else 0)
     labels = [shortened(_label(results, name, shorts), 30) for name in rows]
-    label_width = 0.25 + 0.075 * max(map(len, labels))
-    width, height = label_width + _COLUMN * len(columns) + 0.1, 0.62 + row * len(rows) + 0.1
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes(
-        (label_width / width, 0.1 / height, _COLUMN * len(columns) / width, row * len(rows) / height)
-    )
-    axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0), yticks=[i + 0.5 for i in range(len(rows))])
-    axes.set_yticklabels(labels)
+    figure, axes = _grid(labels, len(columns), _COLUMN, row, 0.62)
     axes.set_xticks([])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
     for y, name in enumerate(rows):
         for x, cell in enumerate(columns):
             _draw_entry(axes, x, y, _entry(results, name, prompt, cell, measure), measure)
@@ -80,6 +71,21 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
                 axes.add_patch(box)
     _column_heads(axes, results, columns, _ROW / row)
     return figure
+
+
+def _grid(
+    labels: Sequence[str], n_columns: int, column: float, row: float, above: float
+) -> tuple[Figure, Axes]:
+    """Open a figure of labelled rows, the first at the top; sizes are in inches, `above` that of heads."""
+    label_width, across, down = 0.25 + 0.075 * max(map(len, labels)), column * n_columns, row * len(labels)
+    width, height = label_width + across + 0.1, above + down + 0.1
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((label_width / width, 0.1 / height, across / width, down / height))
+    ticks = [i + 0.5 for i in range(len(labels))]
+    axes.set(xlim=(0, n_columns), ylim=(len(labels), 0), yticks=ticks, yticklabels=labels)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return figure, axes
 
 
 def _entry(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> _Entry:
@@ -170,16 +176,9 @@ def _figure(results: Results, facts: DirectionsFacts) -> Figure:
     rows = direction_rows(facts, short_names(results))
     names = facts["trainings"]
     labels = [f"{shortened(row[1], 30)}  {row[0]}" for row in rows]
-    label_width, across = 0.25 + 0.075 * max(map(len, labels)), _CELL * len(rows)
-    width, height = label_width + across + 0.1, 0.3 + across + 0.1
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((label_width / width, 0.1 / height, across / width, across / height))
-    axes.set(xlim=(0, len(rows)), ylim=(len(rows), 0), yticks=[i + 0.5 for i in range(len(rows))])
-    axes.set_yticklabels(labels)
+    figure, axes = _grid(labels, len(rows), _CELL, _CELL, 0.3)
     axes.xaxis.tick_top()
     axes.set_xticks([i + 0.5 for i in range(len(rows))], [row[0] for row in rows])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
     for y, row in enumerate(rows):
         for x, text in enumerate(row[2:]):
             value = facts["cosines"][y][x]

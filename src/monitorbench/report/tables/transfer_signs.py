@@ -35,12 +35,14 @@ _COSINES = 8
 _MOVED = (Word.STRICTER, Word.LAXER)
 
 
-class NegativeRow(NamedTuple):
-    """A training in a test cell that it was not trained on, and made worse."""
+class HeldOutRow(NamedTuple):
+    """A training in a test cell that it was not trained on."""
 
     training: str
     prompt: str
     cell: str
+    rank: float
+    """AUROC; 1 where it has no test against .5."""
     auroc: str
     """AUROC with its interval."""
     p: str
@@ -52,39 +54,18 @@ class NegativeRow(NamedTuple):
     word: str
 
 
-class _HeldOut(NamedTuple):
-    training: str
-    prompt: str
-    cell: str
-    word: str | None
-    is_inverted: bool
-
-
-def negative_rows(results: Results, shorts: Mapping[str, str]) -> list[NegativeRow]:
+def negative_rows(results: Results, shorts: Mapping[str, str]) -> list[HeldOutRow]:
     """Held-out cells that are ranked upside down, or worse than by the base; the lowest AUROC first."""
-    ranked = []
-    for cell in _held_out(results):
-        if not (cell.is_inverted or cell.word == Word.DISCRIMINATION_LOST):
-            continue
-        chance = results["chance"].get(cell.training, {}).get(cell.prompt, {}).get(cell.cell)
-        d = results["effects"][cell.training][cell.prompt][cell.cell]
-        row = NegativeRow(
-            training=subject(results, cell.training, shorts),
-            prompt=cell.prompt,
-            cell=title(results, cell.cell),
-            auroc=rate_with_interval(chance["auroc"], chance["auroc_ci"]) if chance else DASH,
-            p=p_value(chance["p_holm"]) if chance else DASH,
-            difference=signed_with_interval(d["auroc_difference"], d["auroc_difference_ci"]),
-            is_inverted=cell.is_inverted,
-            word=cell.word or DASH,
-        )
-        ranked.append((chance["auroc"] if chance else 1.0, row))
-    return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
+    rows = _held_out(results, shorts)
+    return sorted(
+        (row for row in rows if row.is_inverted or row.word == Word.DISCRIMINATION_LOST),
+        key=lambda row: row.rank,
+    )
 
 
 def negative_in_words(results: Results) -> str:
     """Say how many held-out cells got worse, and how; empty where there are none or nothing is known."""
-    held_out = _held_out(results)
+    held_out = _held_out(results, {})
     if not held_out:
         return ""
     inverted = sum(cell.is_inverted for cell in held_out)
@@ -101,7 +82,7 @@ def negative_in_words(results: Results) -> str:
     )
 
 
-def _held_out(results: Results) -> list[_HeldOut]:
+def _held_out(results: Results, shorts: Mapping[str, str]) -> list[HeldOutRow]:
     rows = []
     for training, by_prompt in results["matrix"]["words"].items():
         if not _knows_its_cells(results, training):
@@ -111,9 +92,21 @@ def _held_out(results: Results) -> list[_HeldOut]:
                 if "/" not in cell or is_trained(results, training, cell):
                     continue
                 chance = results["chance"].get(training, {}).get(prompt, {}).get(cell)
-                below = chance is not None and chance["auroc"] < 0.5
-                is_inverted = below and chance is not None and chance["p_holm"] < results["matrix"]["level"]
-                rows.append(_HeldOut(training, prompt, cell, by_cell[cell]["word"], is_inverted))
+                d = results["effects"][training][prompt][cell]
+                level = results["matrix"]["level"]
+                rows.append(
+                    HeldOutRow(
+                        training=subject(results, training, shorts),
+                        prompt=prompt,
+                        cell=title(results, cell),
+                        rank=chance["auroc"] if chance else 1.0,
+                        auroc=rate_with_interval(chance["auroc"], chance["auroc_ci"]) if chance else DASH,
+                        p=p_value(chance["p_holm"]) if chance else DASH,
+                        difference=signed_with_interval(d["auroc_difference"], d["auroc_difference_ci"]),
+                        is_inverted=bool(chance and chance["auroc"] < 0.5 and chance["p_holm"] < level),
+                        word=by_cell[cell]["word"] or DASH,
+                    )
+                )
     return rows
 
 
