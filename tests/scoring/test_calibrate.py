@@ -120,6 +120,7 @@ def test_a_transfer_run_takes_the_points_of_its_judges_and_of_no_others(judged: 
     alone = json.loads((scored / "metrics.json").read_text())
     assert metrics["operating_points"] == alone["operating_points"]
     manifest = read_finished(with_)
+    assert manifest["results"]["sentence"] == metrics["decision"]["sentence"], "the page of all runs shows it"
     (scores,) = read_scores(with_, manifest, as_results(metrics), study().paths)
     answered = {v.sample_id: v.score for v in read_verdicts(run / "verdicts.jsonl")}
     assert (scores.monitor, scores.prompt) == ("smollm2_135m", "direct")

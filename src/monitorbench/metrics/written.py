@@ -47,7 +47,7 @@ def interval(bounds: Sequence[float] | None) -> str:
 
 
 def rate_with_interval(value: float | None, bounds: Sequence[float] | None) -> str:
-    """`.36 [.25–.48]`: at most 13 characters."""
+    """`.36 [.25–.48]`: 13 characters; just below 1 up to 16."""
     return f"{rate(value)} {interval(bounds)}".rstrip()
 
 
