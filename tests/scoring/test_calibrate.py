@@ -103,7 +103,7 @@ def test_a_threshold_is_not_set_at_another_threshold(judged: Any, study: Any):
     held = judged("evaluate.split=calibration")
     point = calibrate_run(study(f"run={held}", *LOOSE))
     with pytest.raises(UserError, match=r"^operating_point=.*leave it out for an evaluation run$"):
-        calibrate_run(study(f"run={held}", f"operating_point={point}", primary="calibrate"))
+        calibrate_run(study(f"run={held}", f"operating_point={point}"))
 
 
 def test_a_transfer_run_takes_the_points_of_its_judges_and_of_no_others(judged: Any, study: Any):

@@ -211,13 +211,13 @@ def _have_texts(data: Path, splits: Sequence[Split]) -> bool:
 def _on_calibration(data: Path) -> ShortcutScores:
     some = read_some(data, Split.CALIBRATION, _FITTED_PER_CELL)
     samples = read_some(data, Split.CALIBRATION, _JUDGED_PER_CELL)
-    fold = group_index([sample.group_id for sample in samples]) % _FOLDS
-    in_fold = {sample.id: int(k) for sample, k in zip(samples, fold.tolist(), strict=True)}
+    names = [sample.group_id for sample in (*samples, *some)]
+    fold_of = dict(zip(names, (group_index(names) % _FOLDS).tolist(), strict=True))
     parts: list[tuple[Mapping[Surface, FloatArray], list[Sample]]] = []
     for k in range(_FOLDS):
-        fold_samples = [sample for sample in samples if in_fold[sample.id] == k]
+        fold_samples = [sample for sample in samples if fold_of[sample.group_id] == k]
         if fold_samples:
-            training = [sample for sample in some if in_fold[sample.id] != k]
+            training = [sample for sample in some if fold_of[sample.group_id] != k]
             parts.append((fitted_scores(training, [fold_samples]), fold_samples))
     tested = read_some(data, Split.TEST, _JUDGED_PER_CELL)
     parts.append((fitted_scores(some, [tested]), tested))
