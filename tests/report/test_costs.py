@@ -13,6 +13,7 @@ from monitorbench.metrics.results import as_results
 from monitorbench.report.sections.costs import against_cost_figure, draw_costs
 from monitorbench.report.tables.overall import costed, number, on_the_front, sent_on_in_words
 from monitorbench.report.tables.tables import print_costs
+from monitorbench.report.template import unbroken
 from monitorbench.report.write import render_report
 
 TREE = fake_tree()
@@ -83,7 +84,7 @@ def test_what_a_cascade_asked_is_told_beside_what_it_was_to_ask() -> None:
     assert sent_on_in_words({**CASCADE, "budget": None, "share_ci": None}) == said.partition(" [")[0]
     found = copy.deepcopy(RESULTS)
     found["usage"][BASE]["direct"]["sent_on"] = CASCADE
-    assert f"{BASE} · direct {said}." in render_report(found, {}).replace("\N{NO-BREAK SPACE}", " ")
+    assert unbroken(f"{BASE} · direct {said}.") in render_report(found, {})
     assert printed(found).splitlines().count(f"  {said}") == 1
 
 

@@ -161,17 +161,12 @@ def test_trained_cells_and_bag_of_words_beside_them() -> None:
     numbers = TREE["monitors"]["bag_of_words"]["none"]
     trained = compared[f"{BASE}+safety_permission", "trained"]
     assert trained.n_cells == 2
-    auroc, is_mean = trained.bag_of_words
-    assert (auroc.value, auroc.interval, is_mean) == (
-        numbers["safety_permission"]["auroc"],
-        numbers["safety_permission"]["auroc_ci"],
-        False,
-    )
+    there = numbers["safety_permission"]
+    assert trained.bag_of_words == rate_with_interval(there["auroc"], there["auroc_ci"])
     held_out = compared[f"{BASE}+safety_permission", "held_out"]
     others = [cell for cell in numbers if "/" in cell and not cell.startswith("safety")]
     mean = sum(numbers[cell]["auroc"] for cell in others) / len(others)
-    assert (held_out.n_cells, held_out.bag_of_words.is_mean) == (5, True)
-    assert held_out.bag_of_words.auroc.value == pytest.approx(mean)
+    assert (held_out.n_cells, held_out.bag_of_words) == (5, f"{rate(mean)} (mean)")
     assert (f"{BASE}+all", "held_out") not in compared
 
 
