@@ -86,7 +86,7 @@ def read_some_batches(directory: Path, split: Split, per_cell: int) -> Iterator[
     chosen = columns.sample_ids.take(pa.array(sorted(rows), pa.int64()))
     for shard in shards_of(directory, split):
         with reading(shard):
-            for batch in pq.ParquetFile(shard).iter_batches(_ROWS):
+            for batch in pq.ParquetFile(shard).iter_batches(10_000):
                 table = pa.Table.from_batches([batch])
                 yield from_table(table.filter(pc.is_in(table["id"], value_set=chosen)))
 

@@ -141,10 +141,10 @@ class ShortcutScores(NamedTuple):
 
     def judged(self, samples: Columns) -> BoolArray:
         """Return which samples have scores: all, but of a very large split."""
-        known = [] if self.table is None else self.table["sample_id"].combine_chunks()
-        has_score: BoolArray = pc.is_in(samples.sample_ids, value_set=pa.array(known, pa.string())).to_numpy(
-            zero_copy_only=False
-        )
+        if self.table is None:
+            return np.zeros(len(samples), dtype=np.bool_)
+        known = self.table["sample_id"].combine_chunks()
+        has_score: BoolArray = pc.is_in(samples.sample_ids, value_set=known).to_numpy(zero_copy_only=False)
         return has_score
 
     def answers(self, samples: Columns) -> dict[str, Columns]:
