@@ -10,7 +10,7 @@ named by hash in the page's policy, puts all of it in as text.
 import base64
 import gzip
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -109,7 +109,7 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
         "first": _first(results, runs),
         "ids": [sample.id for sample in samples],
         "own_ids": [visible(sample.own_id) for sample in samples] if any(s.own_id for s in samples) else [],
-        "labels": _coded(samples, lambda sample: sample.label),
+        "labels": "".join(_code(sample.label) for sample in samples),
         "pairs": column(lambda sample: sample.pair_id)["of"],
         "cell": column(lambda sample: str(sample.cell)),
         "source": column(lambda sample: sample.source),
@@ -160,10 +160,6 @@ def _at_point(point: OperatingPointFacts, samples: Sequence[Sample], found: Sequ
         else:
             codes.append("m" if verdict.score > limit else "b")
     return "".join(codes)
-
-
-def _coded(samples: Iterable[Sample], read: Callable[[Sample], Label]) -> str:
-    return "".join(_code(read(sample)) for sample in samples)
 
 
 def _code(label: Label | None) -> str:

@@ -109,7 +109,8 @@ def _row(
     elif "operating_point" in results and not is_baseline:
         flags = "by threshold"
     fields = [_field(of[metric]) if metric in of else _UNDEFINED for metric in _METRICS]
-    fields[-1] = fields[-1]._replace(small=_of_samples(of["n"].whole, reasons))
+    why = f": {reasons_in_words(reasons)}" if reasons else ""
+    fields[-1] = fields[-1]._replace(small=f"of {of['n'].whole:,}{why}")
     fields += _usage(results["usage"].get(name, {}).get(prompt))
     is_chosen = _is_deployed(results, name, prompt, point)
     return OverallRow(short_name, _prompt(prompt), is_baseline, is_chosen, flags, promised, fields)
@@ -130,11 +131,6 @@ def _promised(results: Results, name: str, prompt: str) -> str:
             ],
         )
     )
-
-
-def _of_samples(n: int, reasons: Mapping[str, int]) -> str:
-    """Say how many samples were judged, and why some of them have no label."""
-    return f"of {n:,}: {reasons_in_words(reasons)}" if reasons else f"of {n:,}"
 
 
 def _prompt(prompt: str) -> str:

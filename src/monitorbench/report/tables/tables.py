@@ -154,12 +154,6 @@ def _print_monitors(console: Console, results: Results, cells: Sequence[str] | N
         say(console, line, "dim")
 
 
-def _print_sweep(console: Console, cells: Sequence[tuple[str, Numbers]]) -> None:
-    """One table of many runs, by name: both rates, AUROC, n and the unscored of each."""
-    start_table(console, f"All {len(cells)} runs, overall   (95 % intervals)", _MONITOR_COLUMNS)
-    _print_numbers(console, cells)
-
-
 def _print_numbers(console: Console, rows: Sequence[tuple[str, Numbers]]) -> None:
     fields = [[name, *(shown(numbers[metric]) for metric in _METRICS)] for name, numbers in rows]
     print_rows(console, _MONITOR_COLUMNS, fields)
@@ -232,7 +226,9 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
         (name if counts[name] == 1 else f"{name} {directory.name.rpartition('-')[2][:_HASH]}", numbers)
         for (name, numbers), (_, directory) in zip(read, done, strict=True)
     ]
-    _print_sweep(opened(stderr=True), rows)
+    console = opened(stderr=True)
+    start_table(console, f"All {len(rows)} runs, overall   (95 % intervals)", _MONITOR_COLUMNS)
+    _print_numbers(console, rows)
 
 
 def _at(points: Sequence[PointAt]) -> str:
