@@ -96,7 +96,7 @@ class _Entry(NamedTuple):
 def matrix(effects: Effects, auroc_margin: float) -> Matrix:
     """The words of all differences of `results["effects"]`; `auroc_margin` in (0, 1]."""
     entries = list(_entries(effects))
-    p_values = [
+    p_values: list[dict[str, float]] = [
         {name: p for name in MEASURES if (p := change(entry.difference, name).p) is not None}
         for entry in entries
     ]
