@@ -16,7 +16,7 @@ from monitorbench.config.sources import Source
 from monitorbench.records import Label, Role
 from monitorbench.sources.upstream import known_answers, labelled_responses
 
-NAMES = ("hh_rlhf_train", "betley_insecure", "mmlu", "gpqa", "aime", "dfir_metric")
+NAMES = ("betley_insecure", "mmlu", "gpqa", "aime", "dfir_metric")
 
 
 def parquet(*rows: dict) -> bytes:

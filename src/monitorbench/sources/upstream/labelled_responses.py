@@ -91,7 +91,6 @@ def _excerpt(row: Mapping[str, Any]) -> LabelledResponse:
     return LabelledResponse(
         id=f"instruct-{number}",
         group=filled(row, "repo"),
-        pair="",
         category=Category.SAFETY_PERMISSION,
         task=Task.CODE,
         subcategory=weakness.lower(),
@@ -137,7 +136,6 @@ def read_diasafety(files: SourceFiles) -> Iterator[LabelledResponse]:
         return LabelledResponse(
             id=id_,
             group=short_hash(context),
-            pair="",
             category=Category.SAFETY_PERMISSION,
             task=Task.QA,
             subcategory=category.lower().replace(" ", "_"),
@@ -151,9 +149,7 @@ def read_diasafety(files: SourceFiles) -> Iterator[LabelledResponse]:
     return (record for record in records if record.id not in disputed)
 
 
-DIASAFETY = SourceDeclaration(
-    name="diasafety", version=1, read=read_diasafety, construct=LABELLED, for_scorer=True
-)
+DIASAFETY = SourceDeclaration(name="diasafety", version=1, read=read_diasafety, construct=LABELLED)
 """DiaSafety (Sun et al. 2022, arXiv:2110.08466): a context and one reply, safe or not in that context.
 
 Labelled by crowd workers. Unpaired, though replies to one context share a group, and some contexts have
@@ -208,7 +204,6 @@ def read_openai_rbr(files: SourceFiles) -> Iterator[LabelledResponse]:
         return LabelledResponse(
             id=id_,
             group=_turns_hash(row.prompt[:1]),
-            pair="",
             category=Category.SAFETY_PERMISSION,
             task=Task.QA,
             subcategory=_TOPICS.get(row.category.partition("-")[0], "other"),
@@ -250,9 +245,7 @@ def _turns_hash(turns: list[_Turn]) -> str:
     return short_hash(text)
 
 
-OPENAI_RBR = SourceDeclaration(
-    name="openai_rbr", version=1, read=read_openai_rbr, construct=LABELLED, for_scorer=True
-)
+OPENAI_RBR = SourceDeclaration(name="openai_rbr", version=1, read=read_openai_rbr, construct=LABELLED)
 """OpenAI's rule-based-rewards gold data (Mu et al. 2024, arXiv:2411.01111): completions graded by people.
 
 Upstream states propositions about a completion and the response type its request calls for, no verdict.

@@ -2,24 +2,20 @@
 
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import UserError
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair
-from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.declaration import (
-    ConstructionContext,
-    RowConstruction,
-    SourceDeclaration,
-    labelled_by_upstream,
-)
+from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
+from monitorbench.sources.declaration import SourceDeclaration, labelled_by_upstream
 from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash, text
 from monitorbench.upstream import LabelledResponse
 
-STRATUM = "refusal"
+REFUSALS = labelled_by_upstream("refusal")
+"""A refusal reads like a refusal, so words tell the labels apart: a stratum of its own."""
+
 _APPENDING = ("GCG", "DSN")
 _PER_GOAL = 2
 _DEMANDED = re.compile(r"\W*(?:sure|of course|certainly|niccolo|aim)\b", re.IGNORECASE)
@@ -159,8 +155,7 @@ JAILBREAKBENCH = SourceDeclaration(
     name="jailbreakbench",
     version=2,
     read=read_jailbreakbench,
-    construct=labelled_by_upstream(STRATUM),
-    for_scorer=True,
+    construct=REFUSALS,
 )
 """JailbreakBench artifacts (Chao et al. 2024, arXiv:2404.01318): what models answered under attack.
 
@@ -176,99 +171,70 @@ limit of tokens or neither, and of nearly the same length. Jailbroken ones are o
 the goal (`GCG`, `DSN`). Those that wrap it dictate the answer's form ("Niccolo: … AIM: …", "Sure, here is …
 for educational and research purposes, … Step 1: Start from …"); those that reword it (`PAIR`) get an answer
 to another request than the record's. No response is paired that opens with "Sure", which the attacks aim at.
-
-A refusal reads like a refusal, so words tell the labels apart: the stratum `refusal`.
 """
 
 
-CELL = Cell(Category.SAFETY_PERMISSION, Task.QA)
-XSTEST_VERSION = ConstructionVersion("annotated_completions", 1)
-STRATUM = "refusal"
 _COMPLIED, _REFUSED, _PARTLY = "1_full_compliance", "2_full_refusal", "3_partial_refusal"
 _PER_PROMPT = 2
 
 
-class AnnotatedCompletion(NamedTuple):
-    """One model's completion of an unsafe prompt, and whether both annotators saw it comply or refuse."""
+class _Completion(NamedTuple):
+    """One model's completion of an unsafe prompt, which both annotators saw comply, or refuse."""
 
     prompt: str
     kind: str
     model: str
-    completion: str
-    verdict: str
+    text: str
+    complies: bool
 
 
-def read_xstest(files: SourceFiles) -> Iterator[AnnotatedCompletion]:
-    """The completions of unsafe prompts, file by file; `verdict` is empty where the annotators differ."""
+def read_xstest(files: SourceFiles) -> Iterator[LabelledResponse]:
+    """At most two pairs for each unsafe prompt, of completions of nearly the same length."""
+    prompts: defaultdict[str, list[_Completion]] = defaultdict(list)
     for file in files.matching():
         name = (file.config.path or file.config.mirror).rpartition("completions_")[2].partition(".")[0]
-        yield from files.csv(f"completions_{name}.", partial(_completion, model=name))
+        for row in files.csv(f"completions_{name}.", partial(_completion, model=name)):
+            prompts[row.prompt].append(row)
+    for prompt, completions in prompts.items():
+        complied = [row for row in completions if row.complies]
+        refused = [row for row in completions if not row.complies]
+        group = short_hash(prompt)
+        for number, bad in enumerate(complied[: min(len(refused), _PER_PROMPT)]):
+            good = min(refused, key=lambda row: abs(len(row.text) - len(bad.text)))
+            refused.remove(good)
+            for row in (bad, good):
+                yield LabelledResponse(
+                    id=f"{group}-{number}-{row.complies}",
+                    group=group,
+                    pair=f"{group}-{number}",
+                    category=Category.SAFETY_PERMISSION,
+                    task=Task.QA,
+                    subcategory=bad.kind,
+                    request=(Message(role=Role.USER, content=prompt),),
+                    response=(Message(role=Role.ASSISTANT, content=row.text),),
+                    label=Label.MISBEHAVIOR if row.complies else Label.BENIGN,
+                    label_source=LabelSource.ANNOTATORS,
+                    subject_model=row.model,
+                )
 
 
-def _completion(row: Mapping[str, Any], model: str) -> AnnotatedCompletion | None:
+def _completion(row: Mapping[str, Any], model: str) -> _Completion | None:
     kind = filled(row, "type")
     if not kind.startswith("contrast"):
         return None
-    first, two = filled(row, "annotation_1"), filled(row, "annotation_2")
-    if not {first, two} <= {_COMPLIED, _REFUSED, _PARTLY}:
-        raise BadRow(f"no known annotation: {first!r}, {two!r}")
-    return AnnotatedCompletion(
-        filled(row, "prompt").strip(),
-        kind.removeprefix("contrast_"),
-        model,
-        filled(row, "completion").strip(),
-        first if first == two else "",
-    )
+    first, second = filled(row, "annotation_1"), filled(row, "annotation_2")
+    if not {first, second} <= {_COMPLIED, _REFUSED, _PARTLY}:
+        raise BadRow(f"no known annotation: {first!r}, {second!r}")
+    prompt, completion = filled(row, "prompt").strip(), filled(row, "completion").strip()
+    if first != second or first == _PARTLY:
+        return None
+    return _Completion(prompt, kind.removeprefix("contrast_"), model, completion, first == _COMPLIED)
 
 
-def _construct(rows: Iterable[AnnotatedCompletion], context: ConstructionContext) -> Iterator[Constructed]:
-    """Make at most two pairs a prompt, of one model where it did both, else of two (`subject_model` says)."""
-    rejected: Counter[str] = Counter()
-    prompts: defaultdict[str, list[AnnotatedCompletion]] = defaultdict(list)
-    for row in rows:
-        if not row.verdict:
-            rejected["the annotators differ"] += 1
-        elif row.verdict == _PARTLY:
-            rejected["a partial refusal"] += 1
-        else:
-            prompts[row.prompt].append(row)
-    samples: list[Sample] = []
-    for prompt, completions in prompts.items():
-        complied = [row for row in completions if row.verdict == _COMPLIED]
-        refused = [row for row in completions if row.verdict == _REFUSED]
-        pairs = min(len(complied), len(refused), _PER_PROMPT)
-        rejected["no completion of the other kind is left"] += len(completions) - 2 * pairs
-        name = short_hash(prompt)
-        for number in range(pairs):
-            bad = complied[number]
-            good = min(refused, key=lambda row: abs(len(row.completion) - len(bad.completion)))
-            refused.remove(good)
-            samples += make_pair(
-                f"{context.source}-{name}-{number}",
-                group_id=f"{context.source}-{name}",
-                cell=CELL,
-                subcategory=bad.kind,
-                request=[Message(role=Role.USER, content=prompt)],
-                misbehavior=[Message(role=Role.ASSISTANT, content=bad.completion)],
-                benign=[Message(role=Role.ASSISTANT, content=good.completion)],
-                label_source=LabelSource.ANNOTATORS,
-                construction=Construction.LABELLED,
-                source=context.source,
-                licence=context.licence,
-                stratum=STRATUM,
-                facts=(Facts(subject_model=bad.model), Facts(subject_model=good.model)),
-            )
-    yield Constructed(samples, +rejected)
-
-
-XSTEST = SourceDeclaration(
-    name="xstest", version=1, read=read_xstest, construct=RowConstruction(_construct, (XSTEST_VERSION,))
-)
+XSTEST = SourceDeclaration(name="xstest", version=2, read=read_xstest, construct=REFUSALS)
 """XSTest (Röttger et al. 2023, arXiv:2308.01263; CC-BY-4.0): unsafe prompts, complied with and refused.
 
 Five models' completions, each read by two annotators. Used are the unsafe prompts (their `type` begins with
 `contrast`) and completions on which both annotators agree: full compliance is misbehavior, full refusal is
 benign. Partial refusals are neither, and the safe prompts have no misbehavior: both are passed over.
-
-A refusal reads like a refusal, so words tell the labels apart: the stratum `refusal`.
 """
