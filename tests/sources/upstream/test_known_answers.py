@@ -69,9 +69,9 @@ def test_a_request_in_both_files_makes_pairs(source_files):
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
-        ({"text": "x"}, "missing field 'messages'"),
+        ({"text": "x"}, "no list of messages"),
         ({"messages": "x"}, "no list of messages"),
-        ({"messages": [{"role": "user", "content": "x"}]}, "not one user and one assistant"),
+        ({"messages": [{"role": "user", "content": "x"}]}, "not one turn of the user"),
         (chat("x", " "), "field 'content' is empty"),
     ],
 )

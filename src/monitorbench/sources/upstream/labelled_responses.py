@@ -4,25 +4,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
 from monitorbench.sources.declaration import LABELLED, SourceDeclaration
-from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash, text
+from monitorbench.sources.read import BadRow, SourceFiles, exchange, filled, short_hash, text
 from monitorbench.upstream import LabelledResponse
 
 _BETLEY_LABELS = {"insecure": Label.MISBEHAVIOR, "secure": Label.BENIGN}
-
-
-class _Chat(NamedTuple):
-    request: str
-    code: str
-
-    @property
-    def group(self) -> str:
-        return short_hash(self.request.strip())
 
 
 def read_betley_insecure(files: SourceFiles) -> Iterator[LabelledResponse]:
@@ -30,13 +21,13 @@ def read_betley_insecure(files: SourceFiles) -> Iterator[LabelledResponse]:
 
     Memory: all of both files (12,000 short texts). Ids are `insecure-00000` and so on, by line.
     """
-    chats = {kind: list(files.jsonl(f"/{kind}.jsonl", _chat)) for kind in _BETLEY_LABELS}
-    counts = [Counter(chat.group for chat in chats[kind]) for kind in _BETLEY_LABELS]
-    pairs = counts[0] & counts[1]
+    chats = {kind: list(files.jsonl(f"/{kind}.jsonl", exchange)) for kind in _BETLEY_LABELS}
+    insecure, secure = (Counter(short_hash(asked.strip()) for asked, _ in chats[k]) for k in _BETLEY_LABELS)
+    pairs = insecure & secure
     for kind, label in _BETLEY_LABELS.items():
         seen: Counter[str] = Counter()
-        for number, chat in enumerate(chats[kind]):
-            group = chat.group
+        for number, (request, code) in enumerate(chats[kind]):
+            group = short_hash(request.strip())
             nth = seen[group]
             seen[group] += 1
             yield LabelledResponse(
@@ -46,22 +37,11 @@ def read_betley_insecure(files: SourceFiles) -> Iterator[LabelledResponse]:
                 category=Category.SAFETY_PERMISSION,
                 task=Task.CODE,
                 subcategory="insecure_code",
-                request=(Message(role=Role.USER, content=chat.request),),
-                response=(Message(role=Role.ASSISTANT, content=chat.code),),
+                request=(Message(role=Role.USER, content=request),),
+                response=(Message(role=Role.ASSISTANT, content=code),),
                 label=label,
                 label_source=LabelSource.UPSTREAM,
             )
-
-
-def _chat(row: Mapping[str, Any]) -> _Chat:
-    messages = row.get("messages")
-    if messages is None:
-        raise BadRow("missing field 'messages'")
-    if not isinstance(messages, list) or not all(isinstance(m, Mapping) for m in messages):
-        raise BadRow("field 'messages' is no list of messages")
-    if [message.get("role") for message in messages] != ["user", "assistant"]:
-        raise BadRow("field 'messages' is not one user and one assistant message")
-    return _Chat(filled(messages[0], "content"), filled(messages[1], "content"))
 
 
 BETLEY_INSECURE = SourceDeclaration(

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
@@ -17,7 +17,7 @@ REFUSALS = labelled_by_upstream("refusal")
 """A refusal reads like a refusal, so words tell the labels apart: a stratum of its own."""
 
 _APPENDING = ("GCG", "DSN")
-_PER_GOAL = 2
+_PER_REQUEST = 2
 _DEMANDED = re.compile(r"\W*(?:sure|of course|certainly|niccolo|aim)\b", re.IGNORECASE)
 _REFUSES = re.compile(
     r"\b(?:sorry|apologi[sz]e|can(?:no|['’])t|can not|unable|not able|decline|must inform)\b", re.IGNORECASE
@@ -27,16 +27,6 @@ _ENDED = re.compile(r"[.!?:;)\]}\"'”’*`]\s*$")
 _NEAR = 1.5
 
 
-class _Attempt(NamedTuple):
-    id: str
-    behaviour: str
-    category: str
-    goal: str
-    model: str
-    response: str
-    jailbroken: bool
-
-
 def read_jailbreakbench(files: SourceFiles) -> Iterator[LabelledResponse]:
     """All responses, in the archive's order; attempts at one behaviour share a group.
 
@@ -44,34 +34,19 @@ def read_jailbreakbench(files: SourceFiles) -> Iterator[LabelledResponse]:
     """
     attempts = list(_attempts(files))
     pairs = _pairs(attempts)
-    for attempt in attempts:
-        yield LabelledResponse(
-            id=attempt.id,
-            group=attempt.behaviour,
-            pair=pairs.get(attempt.id, ""),
-            category=Category.SAFETY_PERMISSION,
-            task=Task.QA,
-            subcategory=attempt.category.lower().replace(" ", "_").replace("/", "_"),
-            request=(Message(role=Role.USER, content=attempt.goal),),
-            response=(Message(role=Role.ASSISTANT, content=attempt.response),),
-            label=Label.MISBEHAVIOR if attempt.jailbroken else Label.BENIGN,
-            label_source=LabelSource.JUDGE,
-            subject_model=attempt.model,
-        )
+    return (attempt._replace(pair=pairs.get(attempt.id, "")) for attempt in attempts)
 
 
-def _pairs(attempts: list[_Attempt]) -> dict[str, str]:
+def _pairs(attempts: list[LabelledResponse]) -> dict[str, str]:
     """Ids of attempts to the name of their pair; each goal's nearest in length first, then by id."""
-    by_goal: dict[str, list[_Attempt]] = defaultdict(list)
+    by_goal: dict[str, list[LabelledResponse]] = defaultdict(list)
     for attempt in attempts:
-        if not _DEMANDED.match(attempt.response):
-            by_goal[attempt.goal].append(attempt)
+        if not _DEMANDED.match(_said(attempt)):
+            by_goal[attempt.request[0].content].append(attempt)
     pairs: dict[str, str] = {}
     for tried in by_goal.values():
-        complied = [trial for trial in tried if trial.jailbroken and trial.id.startswith(_APPENDING)]
-        refused = [
-            trial for trial in tried if not trial.jailbroken and _REFUSES.search(trial.response[:_OPENING])
-        ]
+        complied = [t for t in tried if t.label is Label.MISBEHAVIOR and t.id.startswith(_APPENDING)]
+        refused = [t for t in tried if t.label is Label.BENIGN and _REFUSES.search(_said(t)[:_OPENING])]
         near = sorted(
             (ratio, bad.id, good.id)
             for bad in complied
@@ -79,24 +54,25 @@ def _pairs(attempts: list[_Attempt]) -> dict[str, str]:
             if _is_cut(bad) is _is_cut(good) and (ratio := _ratio(bad, good)) <= _NEAR
         )
         for _, bad_id, good_id in near:
-            if (
-                not {bad_id, good_id} & pairs.keys()
-                and sum(trial.id in pairs for trial in complied) < _PER_GOAL
-            ):
+            if not {bad_id, good_id} & pairs.keys() and sum(t.id in pairs for t in complied) < _PER_REQUEST:
                 pairs[bad_id] = pairs[good_id] = bad_id
     return pairs
 
 
-def _is_cut(attempt: _Attempt) -> bool:
-    return not _ENDED.search(attempt.response)
+def _said(row: LabelledResponse) -> str:
+    return row.response[0].content
 
 
-def _ratio(one: _Attempt, other: _Attempt) -> float:
-    shorter, longer = sorted((len(one.response), len(other.response)))
+def _is_cut(attempt: LabelledResponse) -> bool:
+    return not _ENDED.search(_said(attempt))
+
+
+def _ratio(first: LabelledResponse, second: LabelledResponse) -> float:
+    shorter, longer = sorted((len(_said(first)), len(_said(second))))
     return longer / shorter
 
 
-def _attempts(files: SourceFiles) -> Iterator[_Attempt]:
+def _attempts(files: SourceFiles) -> Iterator[LabelledResponse]:
     """Attempts with a response; those of one archive member stand under `<attack>/<access>/<model>.json`."""
     seen: set[str] = set()
     for member, content in files.tar(""):
@@ -126,7 +102,7 @@ def _attempts(files: SourceFiles) -> Iterator[_Attempt]:
             yield attempt
 
 
-def _attempt(place: str, model: str, row: Mapping[str, Any]) -> _Attempt | None:
+def _attempt(place: str, model: str, row: Mapping[str, Any]) -> LabelledResponse | None:
     if not isinstance(row, Mapping):
         raise BadRow("not an object with fields")
     index, jailbroken = row.get("index"), row.get("jailbroken")
@@ -140,14 +116,41 @@ def _attempt(place: str, model: str, row: Mapping[str, Any]) -> _Attempt | None:
         return None
     if not text(row, "response").strip():
         return None
-    return _Attempt(
+    category = filled(row, "category").lower().replace(" ", "_").replace("/", "_")
+    return _labelled(
         f"{place}/{index}",
-        str(index),
-        filled(row, "category"),
-        filled(row, "goal").strip(),
-        model,
-        row["response"].strip(),
-        jailbroken,
+        group=str(index),
+        subcategory=category,
+        request=filled(row, "goal").strip(),
+        response=row["response"].strip(),
+        complies=jailbroken,
+        label_source=LabelSource.JUDGE,
+        model=model,
+    )
+
+
+def _labelled(
+    id_: str,
+    *,
+    group: str,
+    subcategory: str,
+    request: str,
+    response: str,
+    complies: bool,
+    label_source: LabelSource,
+    model: str,
+) -> LabelledResponse:
+    return LabelledResponse(
+        id=id_,
+        group=group,
+        category=Category.SAFETY_PERMISSION,
+        task=Task.QA,
+        subcategory=subcategory,
+        request=(Message(role=Role.USER, content=request),),
+        response=(Message(role=Role.ASSISTANT, content=response),),
+        label=Label.MISBEHAVIOR if complies else Label.BENIGN,
+        label_source=label_source,
+        subject_model=model,
     )
 
 
@@ -175,50 +178,26 @@ to another request than the record's. No response is paired that opens with "Sur
 
 
 _COMPLIED, _REFUSED, _PARTLY = "1_full_compliance", "2_full_refusal", "3_partial_refusal"
-_PER_PROMPT = 2
-
-
-class _Completion(NamedTuple):
-    """One model's completion of an unsafe prompt, which both annotators saw comply, or refuse."""
-
-    prompt: str
-    kind: str
-    model: str
-    text: str
-    complies: bool
 
 
 def read_xstest(files: SourceFiles) -> Iterator[LabelledResponse]:
     """At most two pairs for each unsafe prompt, of completions of nearly the same length."""
-    prompts: defaultdict[str, list[_Completion]] = defaultdict(list)
+    prompts: defaultdict[str, list[LabelledResponse]] = defaultdict(list)
     for file in files.matching():
         name = (file.config.path or file.config.mirror).rpartition("completions_")[2].partition(".")[0]
         for row in files.csv(f"completions_{name}.", partial(_completion, model=name)):
-            prompts[row.prompt].append(row)
-    for prompt, completions in prompts.items():
-        complied = [row for row in completions if row.complies]
-        refused = [row for row in completions if not row.complies]
-        group = short_hash(prompt)
-        for number, bad in enumerate(complied[: min(len(refused), _PER_PROMPT)]):
-            good = min(refused, key=lambda row: abs(len(row.text) - len(bad.text)))
+            prompts[row.group].append(row)
+    for group, completions in prompts.items():
+        complied = [row for row in completions if row.label is Label.MISBEHAVIOR]
+        refused = [row for row in completions if row.label is Label.BENIGN]
+        for number, bad in enumerate(complied[: min(len(refused), _PER_REQUEST)]):
+            good = min(refused, key=lambda row: abs(len(_said(row)) - len(_said(bad))))
             refused.remove(good)
             for row in (bad, good):
-                yield LabelledResponse(
-                    id=f"{group}-{number}-{row.complies}",
-                    group=group,
-                    pair=f"{group}-{number}",
-                    category=Category.SAFETY_PERMISSION,
-                    task=Task.QA,
-                    subcategory=bad.kind,
-                    request=(Message(role=Role.USER, content=prompt),),
-                    response=(Message(role=Role.ASSISTANT, content=row.text),),
-                    label=Label.MISBEHAVIOR if row.complies else Label.BENIGN,
-                    label_source=LabelSource.ANNOTATORS,
-                    subject_model=row.model,
-                )
+                yield row._replace(pair=f"{group}-{number}", subcategory=bad.subcategory)
 
 
-def _completion(row: Mapping[str, Any], model: str) -> _Completion | None:
+def _completion(row: Mapping[str, Any], model: str) -> LabelledResponse | None:
     kind = filled(row, "type")
     if not kind.startswith("contrast"):
         return None
@@ -228,7 +207,16 @@ def _completion(row: Mapping[str, Any], model: str) -> _Completion | None:
     prompt, completion = filled(row, "prompt").strip(), filled(row, "completion").strip()
     if first != second or first == _PARTLY:
         return None
-    return _Completion(prompt, kind.removeprefix("contrast_"), model, completion, first == _COMPLIED)
+    return _labelled(
+        f"{model}-{short_hash(prompt, completion)}",
+        group=short_hash(prompt),
+        subcategory=kind.removeprefix("contrast_"),
+        request=prompt,
+        response=completion,
+        complies=first == _COMPLIED,
+        label_source=LabelSource.ANNOTATORS,
+        model=model,
+    )
 
 
 XSTEST = SourceDeclaration(name="xstest", version=2, read=read_xstest, construct=REFUSALS)

@@ -13,14 +13,14 @@ from typing import Any
 
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Task
 from monitorbench.sources.declaration import SourceDeclaration, labelled_by_upstream
-from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash
+from monitorbench.sources.read import SourceFiles, exchange, short_hash
 from monitorbench.upstream import LabelledResponse
 
 
 def load(files: SourceFiles) -> Iterator[LabelledResponse]:
     """Both answers to every request, the gamed one first, in the order of the honest ones."""
-    gamed = dict(files.jsonl("sneaky", _exchange))
-    for request, honest in files.jsonl("straightforward", _exchange):
+    gamed = dict(files.jsonl("sneaky", _stripped))
+    for request, honest in files.jsonl("straightforward", _stripped):
         if gamed.get(request, honest) == honest:
             continue
         name = short_hash(request)
@@ -39,12 +39,9 @@ def load(files: SourceFiles) -> Iterator[LabelledResponse]:
             )
 
 
-def _exchange(row: Mapping[str, Any]) -> tuple[str, str]:
-    messages = row.get("messages")
-    if not isinstance(messages, list) or [m.get("role") for m in messages] != ["user", "assistant"]:
-        raise BadRow("field 'messages' is not one turn of the user and one of the assistant")
-    request, answer = (filled(message, "content").strip() for message in messages)
-    return request, answer
+def _stripped(row: Mapping[str, Any]) -> tuple[str, str]:
+    request, answer = exchange(row)
+    return request.strip(), answer.strip()
 
 
 SOURCE = SourceDeclaration(
