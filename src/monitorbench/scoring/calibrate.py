@@ -202,7 +202,7 @@ def _in_words(one: CalibratedThreshold, guarantee: Guarantee) -> str:
     worth = ""
     if one.effective_n is not None:
         mix_name = "the test split's" if one.mix == "test" else "the given"
-        worth = f", worth {one.effective_n:.0f} in {mix_name} shares"
+        worth = f", counted as {one.effective_n:.0f} since {mix_name} mix of cells differs"
     return (
         f"{where}: alarm above {one.threshold:.6g}; false alarms on ≤ {percent(one.alpha)} % of benign "
         f"questions {guarantee.how_sure()} ({one.n} benign questions{worth})"
