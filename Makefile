@@ -40,7 +40,7 @@ gpu-check: setup
 	$(BIN)/python eval/doctor.py
 
 demo: setup
-	$(DEVICE) PATH="$(CURDIR)/$(BIN):$$PATH" bash demo.sh engine=$(ENGINE) seed=$(SEED)
+	$(DEVICE) PATH="$(CURDIR)/$(BIN):$$PATH" SEEDS="$(SEED)" bash demo.sh engine=$(ENGINE)
 
 # What has to pass before a commit, in minutes: all but what is marked as slow.
 test: setup lint
