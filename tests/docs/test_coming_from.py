@@ -20,7 +20,7 @@ COMMANDS = {
 QUICK = ("tracking=none", "score.resamples=100", "recommend.redraws=100")
 
 
-def scored(n: int = 240) -> Iterator[tuple[int, bool, float]]:
+def scored(n: int = 600) -> Iterator[tuple[int, bool, float]]:
     """Number, truth and suspicion from 0 to 1 of samples that a good judge tells apart."""
     rng = np.random.default_rng(0)
     for i in range(n):
