@@ -116,7 +116,7 @@ def test_the_page_s_command_answers_on_such_a_file(file: str, write: Callable[[P
     write(tmp_path)
     ran = monitorbench(*COMMANDS[file], *QUICK, folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    assert re.search(r"Deploy \w+ for alerts", " ".join(ran.stdout.split())), ran.stdout
+    assert re.search(r"Deploy [\w.]+ for alerts", " ".join(ran.stdout.split())), ran.stdout
     assert (tmp_path / ran.stdout.splitlines()[-1] / "report.html").is_file()
 
 
