@@ -260,7 +260,7 @@ def load_causal_lm(folder: Path, dtype: Any, attention: str = "sdpa") -> Any:
     """
     from safetensors import SafetensorError
 
-    with foreign_code_refused(folder):
+    with foreign_code_refused(folder), _unmapped(folder, dtype):
         try:
             model, loading_info = _transformers().AutoModelForCausalLM.from_pretrained(
                 folder,
@@ -278,6 +278,25 @@ def load_causal_lm(folder: Path, dtype: Any, attention: str = "sdpa") -> Any:
             "get the model again"
         )
     return model
+
+
+@contextmanager
+def _unmapped(folder: Path, dtype: Any) -> Iterator[None]:
+    """Have transformers read weights of another dtype tensor by tensor, where it would map the whole file.
+
+    The pages of a mapped file stay in memory until its last tensor is converted.
+    """
+    config = json_object(folder / "config.json", "a whole model")
+    if config.get("dtype", config.get("torch_dtype")) == str(dtype).removeprefix("torch."):
+        yield
+        return
+    modeling = _transformers().modeling_utils
+    mapped = modeling.safe_open
+    modeling.safe_open = lambda file, **options: mapped(file, **options | {"backend": "pread"})
+    try:
+        yield
+    finally:
+        modeling.safe_open = mapped
 
 
 @contextmanager
