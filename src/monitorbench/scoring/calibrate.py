@@ -16,10 +16,9 @@ from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.labelling.stage import is_round
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
-from monitorbench.metrics.inverted import inverted_warning
 from monitorbench.metrics.registry import as_json, from_json
+from monitorbench.metrics.score_facts import inverted_warning
 from monitorbench.metrics.summary import rates_at
 from monitorbench.metrics.table import Number, Numbers
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
@@ -36,7 +35,6 @@ from monitorbench.scoring.calibration_split import (
     refuse_fitted_samples,
 )
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered
-from monitorbench.scoring.labelled import calibrate_round
 from monitorbench.scoring.operating_point import (
     CalibratedThreshold,
     OperatingPoint,
@@ -55,6 +53,10 @@ def calibrate_run(study: Study) -> Path:
     Raises `UserError` where the run judged another split than calibration, or where no threshold keeps the
     promise: the line says how many benign questions it would take.
     """
+    # These import scipy.stats: 45 MB that a guardrail, which reads a point by this module, has no use for.
+    from monitorbench.labelling.stage import is_round
+    from monitorbench.scoring.labelled import calibrate_round
+
     if is_round(study.required_run()):
         return calibrate_round(study, study.required_run())
     judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)

@@ -4,7 +4,6 @@ Promises: the directory appears when it is whole. Every sample keeps the file's 
 dataset whose file has no responses says so (`without_texts`), for whoever would read them.
 """
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from monitorbench.config.base import Config, UserError
 from monitorbench.corpus.store import ShardWriter, shards_of
 from monitorbench.interop.imports.conversations import ConversationSide, stored
 from monitorbench.interop.imports.samples import SPLITS, Samples
+from monitorbench.interop.imports.values import hashes
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import SAMPLE_SCHEMA, Construction, Label, LabelSource, Split
 from monitorbench.runs.directory import RunDirectory
@@ -91,13 +91,8 @@ def _pair_ids(samples: Samples) -> pa.Array:
     """Return the file's pair of each sample, or a pair of its own, as `dataset=jsonl` has it."""
     if pc.all(pc.not_equal(samples.pairs, "")).as_py():
         return samples.pairs
-    pairs, own = samples.pairs.to_pylist(), samples.names.to_pylist()
-    return pa.array(
-        [
-            pair or f"row-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-            for pair, name in zip(pairs, own, strict=True)
-        ]
-    )
+    own = pc.binary_join_element_wise("row-", hashes(samples.names), "")
+    return pc.if_else(pc.equal(samples.pairs, ""), own, samples.pairs)
 
 
 def _table(

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from monitorbench.metrics import reading
-from monitorbench.metrics.inverted import is_inverted
 from monitorbench.metrics.marks import SIGN
 from monitorbench.metrics.results import Results
+from monitorbench.metrics.score_facts import is_inverted
 from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.metrics.written import DASH, interval_of, rate, value_of
 from monitorbench.report.figures.drawing import INK, MARK_ID, draw, ink_on, linked, shortened
