@@ -110,16 +110,22 @@ def flags(
     others: str = "import.misbehavior_values and import.benign_values set others",
 ) -> FloatArray:
     """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused with what `others` says."""
-    words = [word.casefold() for word in (*of_misbehavior, *of_benign)]
+    numbers_of = {**dict.fromkeys(of_misbehavior, 1.0), **dict.fromkeys(of_benign, 0.0)}
+    listed = ", ".join(repr(word.casefold()) for word in numbers_of)
+    return _of_words(read, name, numbers_of, "is no label", f"{listed}; {others}")
+
+
+def _of_words(
+    read: ImportedFiles, name: str, numbers_of: Mapping[str, float | None], what: str, expected: str
+) -> FloatArray:
+    """The number of each word [rows], NaN where there is none; any other word is refused."""
     plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
-    positions = pc.index_in(plain, value_set=pa.array(words))
+    positions = pc.index_in(plain, value_set=pa.array([word.casefold() for word in numbers_of]))
     is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
-    is_wrong = pc.invert(pc.or_(pc.is_valid(positions), is_missing))
-    values = ", ".join(map(repr, words))
-    _refuse_first(read, is_wrong, name, "is no label", f"{values}; {others}")
-    codes = np.array([1.0] * len(of_misbehavior) + [0.0] * len(of_benign) + [np.nan])
-    flagged: FloatArray = codes[pc.fill_null(positions, len(words)).to_numpy()]
-    return flagged
+    _refuse_first(read, pc.invert(pc.or_(pc.is_valid(positions), is_missing)), name, what, expected)
+    codes = np.array([*numbers_of.values(), None], dtype=np.float64)
+    of_words: FloatArray = codes[pc.fill_null(positions, len(numbers_of)).to_numpy()]
+    return of_words
 
 
 def scores(
@@ -127,14 +133,7 @@ def scores(
 ) -> FloatArray:
     """[rows] in [0, 1], NaN where there is none: rescaled from `scale`, or the number of each level."""
     if levels is not None:
-        plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
-        positions = pc.index_in(plain, value_set=pa.array([level.casefold() for level in levels]))
-        is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
-        is_wrong = pc.invert(pc.or_(pc.is_valid(positions), is_missing))
-        _refuse_first(read, is_wrong, name, "is no level", f"one of {', '.join(levels)} (import.levels)")
-        of_level = np.array([np.nan if level is None else level for level in (*levels.values(), None)])
-        level_scores: FloatArray = of_level[pc.fill_null(positions, len(levels)).to_numpy()]
-        return level_scores
+        return _of_words(read, name, levels, "is no level", f"one of {', '.join(levels)} (import.levels)")
     low, high = scale
     values = (numbers(read, name, whole=max(scale)) - low) / (high - low)
     outside = (values < -_WITHIN) | (values > 1 + _WITHIN)
