@@ -12,17 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from monitorbench.config.base import Config, UserError
-from monitorbench.corpus.store import ShardWriter, shards_of
+from monitorbench.corpus.store import ShardWriter, digest_of, shards_of
 from monitorbench.interop.imports.conversations import ConversationSide, stored
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.interop.imports.values import hashes
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import SAMPLE_SCHEMA, Construction, Label, LabelSource, Split
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import content_hash
+from monitorbench.untrusted_rows import parquet_table
 
 _ROWS = 131_072
 _log = logging.getLogger(__name__)
@@ -77,11 +76,10 @@ def write_dataset(
             _refuse_equal(ids[split], samples.names.take(pa.array(indices)))
             for shard in parts:
                 writer.write(shard)
-            digests = writer.close()
             splits[split.value] = {
                 "samples": len(indices),
                 "pairs": _n_pairs(samples, pairs, indices),
-                "sha256": next(iter(digests.values())) if len(digests) == 1 else content_hash(digests),
+                "sha256": digest_of(writer.close()),
             }
         results |= {"dropped": {}, "splits": splits, "without_texts": response.is_absent, **facts}
     return Written(run.path, ids, rows)
@@ -160,5 +158,5 @@ def _n_pairs(samples: Samples, pairs: pa.Array, at: IntArray) -> dict[str, int]:
 
 
 def _ids_of(directory: Path, split: Split) -> pa.Array:
-    columns = [pq.read_table(shard, columns=["id"])["id"] for shard in shards_of(directory, split)]
+    columns = [parquet_table(shard, ["id"])["id"] for shard in shards_of(directory, split)]
     return pa.concat_arrays([column.combine_chunks() for column in columns])
