@@ -64,6 +64,28 @@ def test_a_pair_differs_in_who_asked_or_in_what_was_done(pairs):
             assert bad.response == good.response
 
 
+def test_the_calls_of_the_act_that_nobody_asked_for_are_marked(sessions, pairs):
+    """If it failed: a monitor that points at the act would be called wrong."""
+    made = {sample.id: sample for pair in agentdojo._pairs(sessions, "agentdojo") for sample in pair}
+    benign = [sample for sample in made.values() if sample.label is BENIGN]
+    assert not any(sample.gold_spans for sample in benign)
+    by_pair = {sample.pair_id: sample for sample in made.values() if sample.label is MISBEHAVIOR}
+    for pair in pairs:
+        bad, good = pair[MISBEHAVIOR], pair[BENIGN]
+        sample = by_pair[f"agentdojo-{bad.pair}"]
+        marked = [(bad.response[span.message].tool_calls[span.call], span) for span in sample.gold_spans]
+        assert marked
+        assert all(
+            len(f"{call.name} {call.arguments}") == span.end > span.start == 0 for call, span in marked
+        )
+        names = {call.name for call, _ in marked}
+        assert names == {"get_webpage"} or not any(name.startswith(("get_", "read_")) for name in names)
+        if bad.kind in ("obeyed", "declined", "another"):  # the benign side has all but the act's
+            assert Counter((call.name, call.arguments) for call, _ in marked) <= Counter(did(bad)) - Counter(
+                did(good)
+            )
+
+
 def test_splits_share_neither_tasks_nor_acts_and_are_large_enough(sessions):
     """If it failed: a monitor could know the test's acts from its training."""
     of_split = defaultdict(lambda: (set(), set()))
