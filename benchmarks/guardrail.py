@@ -200,8 +200,8 @@ def _shortest(settings: list[str], n: int) -> list[Sample]:
 
 def _ask_one_by_one(service: "_Service", samples: Sequence[Sample]) -> tuple[list[float], float]:
     """Seconds of each request behind the first few, and the processor seconds of all of these."""
-    for sample in samples[:1] * WARM_UP:
-        ask(service.port, body_of(sample))
+    for _ in range(WARM_UP):
+        ask(service.port, body_of(samples[0]))
     cpu = time.process_time() + service.processor_seconds()
     waited = [ask(service.port, body_of(sample)).seconds for sample in samples]
     return waited, time.process_time() + service.processor_seconds() - cpu
@@ -238,7 +238,7 @@ class _Service:
 
     def processor_seconds(self) -> float:
         """Processor time so far."""
-        return sum(self._process.cpu_times()[:2])
+        return float(sum(self._process.cpu_times()[:2]))
 
     def judged(self, n: int) -> _Taken:
         """Of the `n` requests behind those of the warm-up; known once it has ended."""
@@ -248,7 +248,7 @@ class _Service:
 @contextmanager
 def _apart(work: Path, settings: list[str]) -> Iterator[_Service]:
     """Serve the judge of these settings in a process of its own while the body runs."""
-    command = [sys.executable, RUN, "--side", "guardrail:serve_judge", json.dumps([str(work), settings])]
+    command = [sys.executable, str(RUN), "--side", "guardrail:serve_judge", json.dumps([str(work), settings])]
     with subprocess.Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True) as process:
         service = _Service(process)
         try:

@@ -146,7 +146,7 @@ def test_sources_keep_the_same_rule(name: str, tmp_path: Path):
         list(files.parquet("", dict) if name.endswith("parquet") else files.jsonl("", dict))
 
 
-READERS: dict[str, Callable[[Path], object]] = {
+SHARD_READERS: dict[str, Callable[[Path], object]] = {
     "records": lambda folder: read_split(folder, Split.TEST),
     "columns": lambda folder: read_columns(folder, Split.TEST),
     "batches": lambda folder: list(read_batches(folder, Split.TEST)),
@@ -154,7 +154,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", SHARD_READERS)
 def test_samples_that_somebody_shared_keep_the_same_rule(
     reader: str, tmp_path: Path, make_sample: Callable[..., Sample], request: pytest.FixtureRequest
 ):
@@ -162,10 +162,10 @@ def test_samples_that_somebody_shared_keep_the_same_rule(
     thoughts = Message(role=Role.ASSISTANT, content="a", thinking="x" * 20_000)
     write_split(tmp_path, Split.TEST, [make_sample(response=[thoughts], pair_id=f"p{i}") for i in range(200)])
     seal(tmp_path)
-    READERS[reader](tmp_path)
+    SHARD_READERS[reader](tmp_path)
     request.getfixturevalue("small_limits")
     with pytest.raises(UserError, match=TOO_MUCH) as raised:
-        READERS[reader](tmp_path)
+        SHARD_READERS[reader](tmp_path)
     assert "\n" not in str(raised.value)
 
 

@@ -68,14 +68,14 @@ def write_dataset(
         splits: dict[str, Any] = {}
         for split, indices in rows.items():
             writer = ShardWriter(folder / split.value, "part", _ROWS)
-            parts = [
-                _table(samples, split, pairs, request, response, indices[start : start + _ROWS])
-                for start in range(0, len(indices), _ROWS)
-            ]
-            ids[split] = pa.concat_arrays([shard["id"].combine_chunks() for shard in parts])
-            _refuse_equal(ids[split], samples.names.take(pa.array(indices)))
-            for shard in parts:
+            own_ids = []
+            for start in range(0, len(indices), _ROWS):
+                at = indices[start : start + _ROWS]
+                shard = _table(samples, split, pairs, request, response, at)
+                own_ids.append(shard["id"].combine_chunks())
                 writer.write(shard)
+            ids[split] = pa.concat_arrays(own_ids)
+            _refuse_equal(ids[split], samples.names.take(pa.array(indices)))
             splits[split.value] = {
                 "samples": len(indices),
                 "pairs": _n_pairs(samples, pairs, indices),

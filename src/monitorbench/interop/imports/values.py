@@ -148,8 +148,9 @@ def scores(
 def hashes(values: pa.Array) -> pa.Array:
     """The first 16 hex digits of each text's SHA-256."""
     packed = pc.cast(values, pa.binary())
-    parts = (packed.slice(start, _AT_ONCE).to_pylist() for start in range(0, len(packed), _AT_ONCE))
-    return hex_digits(b"".join(hashlib.sha256(text).digest()[:8] for part in parts for text in part), 16)
+    parts = (packed.slice(start, _AT_ONCE).to_pylist() for start in range(0, len(packed) or 1, _AT_ONCE))
+    digests = (b"".join(hashlib.sha256(text).digest()[:8] for text in part) for part in parts)
+    return pa.concat_arrays([hex_digits(part, 16) for part in digests])
 
 
 def hex_digits(content: bytes, width: int) -> pa.Array:
