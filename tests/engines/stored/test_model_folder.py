@@ -221,7 +221,8 @@ def test_a_model_is_loaded_without_what_nothing_here_uses(folder):
         "import pathlib, sys; from monitorbench.engines.stored import model_folder as loads;"
         "folder = pathlib.Path(sys.argv[1]); loads.load_tokenizer(folder);"
         "loads.load_causal_lm(folder, 'float32');"
-        "print(*sorted({'sklearn', 'pandas', 'triton'} & {*sys.modules})); import sklearn"
+        "print(*sorted({'boto3', 'scipy', 'sklearn', 'pandas', 'triton'} & {*sys.modules}));"
+        "import scipy.special, sklearn"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True

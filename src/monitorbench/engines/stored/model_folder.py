@@ -221,20 +221,24 @@ def client_errors() -> tuple[type[Exception], ...]:
 
 @functools.cache
 def _transformers() -> Any:
-    """The library, imported without scikit-learn, and on a CPU without triton, which it takes where it can.
+    """The library, imported without packages that nothing here uses of it and that it takes where it can.
 
-    The one is for assisted decoding, the other for compiling on GPUs: 200 MB, and a second.
+    They are for assisted decoding (scikit-learn), losses of images (scipy), clouds (boto3), and on GPUs alone
+    for compiling (triton): 240 MB, and a second.
     """
     import torch
 
-    unused = ("sklearn",) if torch.cuda.is_available() else ("sklearn", "triton")
-    hidden = [name for name in unused if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: as if it were not installed
+    unused = ("boto3", "scipy", "sklearn", *(() if torch.cuda.is_available() else ("triton",)))
+    loaded = {name: sys.modules.get(name) for name in unused}
+    sys.modules.update(dict.fromkeys(unused))  # type: ignore[arg-type]  # None: as if it were not installed
     try:
         import transformers.generation.utils
     finally:
-        for name in hidden:
-            del sys.modules[name]
+        for name, module in loaded.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
     return transformers
 
 
