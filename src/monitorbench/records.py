@@ -48,7 +48,6 @@ class Construction(StrEnum):
     """Origin of a pair; `labelled`: as the upstream has labelled it, paired or not."""
 
     HANDWRITTEN = "handwritten"
-    PREFERENCE = "preference"
     CODE_PAIR = "code_pair"
     CUE = "cue"
     INCENTIVE = "incentive"

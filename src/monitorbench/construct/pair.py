@@ -114,7 +114,12 @@ AS_LABELLED = ConstructionVersion("labelled", 1)
 
 
 def labelled_samples(
-    rows: Iterable[LabelledResponse], *, source: str, licence: str, stratum: str = ""
+    rows: Iterable[LabelledResponse],
+    *,
+    source: str,
+    licence: str,
+    stratum: str = "",
+    construction: Construction = Construction.LABELLED,
 ) -> Constructed:
     """One sample a row. `pair_id` is the row's own where upstream has no counterpart."""
     samples = [
@@ -128,7 +133,7 @@ def labelled_samples(
             response=row.response,
             label=row.label,
             label_source=row.label_source,
-            construction=Construction.LABELLED,
+            construction=construction,
             stratum=stratum,
             subject_model=row.subject_model,
             source=source,

@@ -7,7 +7,6 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from monitorbench.config.base import UserError
-from monitorbench.config.sources import PreferenceFilter
 from monitorbench.records import Label, LabelSource, Sample, Split
 from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.upstream import agentdojo
@@ -151,7 +150,7 @@ def test_an_injected_text_is_there_where_it_is_said_to_be(sessions):
 
 def test_the_pairs_as_samples(sessions):
     """If it failed: the dataset would lose the splits, the strata or where the label is from."""
-    context = ConstructionContext("agentdojo", "", 0, None, PreferenceFilter(), lambda: None)
+    context = ConstructionContext("agentdojo", "", 0, None)
     made: list[Sample] = [
         sample for part in agentdojo.SOURCE.construct(sessions, context) for sample in part.samples
     ]
