@@ -230,7 +230,7 @@ def _transformers() -> Any:
 
     unused = ("boto3", "scipy", "sklearn", *(() if torch.cuda.is_available() else ("triton",)))
     loaded = {name: sys.modules.get(name) for name in unused}
-    sys.modules.update(dict.fromkeys(unused))  # type: ignore[arg-type]  # None: as if it were not installed
+    sys.modules.update(dict.fromkeys(unused))  # None: as if it were not installed
     try:
         import transformers.generation.utils
     finally:
