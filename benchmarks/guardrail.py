@@ -10,142 +10,68 @@ split: what is added is the same for long ones, and a slow core takes half a sec
 Then `--at-once` clients ask at the same moment; then `--clients` ask for `--seconds` without a pause, among
 them some with a malformed body and one with 20 MB; for ten minutes of load `--seconds 600`. The threshold is
 the median score, so that both actions come. Expected: an answer to every request, a line in the log for each
-that was judged, and no pass without a score. Other benchmarks of a server on the loopback use these clients.
+that was judged, and no pass without a score.
+
+With `--outage 1` the model is a server of `eval/serve.py` (`engine=vllm`) that the guardrail asks by
+`engine=served`, as in production: it gets SIGKILL after a third of the load, and after half of it there is
+another. What is added is not measured then.
 """
 
-import http.client
 import json
-import threading
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.clients import (
+    TIMEOUT,
+    answered,
+    ask,
+    ask_at_once,
+    load,
+    percentiles,
+    running,
+    safety_ratios,
+)
 from benchmarks.judged import body_of, judged_samples
-from benchmarks.measuring import Ratio, Result, in_turns
+from benchmarks.measuring import ROOT, Ratio, Result, in_turns
 from monitorbench.config.deployment import Serve
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
 from monitorbench.guardrail.decision import read_lines
-from monitorbench.guardrail.monitor import OpenMonitor
+from monitorbench.guardrail.monitor import OpenMonitor, open_monitor
 from monitorbench.guardrail.runner import Runner
-from monitorbench.guardrail.service import DECISIONS, PATH, serving
+from monitorbench.guardrail.service import DECISIONS, serving
 from monitorbench.judging.judge import Judge, Question, judge_spec, sample_of
+from monitorbench.judging.serving.served import address_file, reach
 from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import CalibratedThreshold, threshold_point
-
-TIMEOUT = 120.0
-BROKEN = (b"{", b'{"request": "a"}', b"[" * 5000, b"\xff\xfe")
-LARGE = json.dumps({"request": "a", "response": "x" * 20 * 2**20}).encode()
-ODD_EACH = 25
-"""Every so many requests of the load one is malformed, and the first of every second client is large."""
-
-
-class Reply(NamedTuple):
-    """One request as its client saw it."""
-
-    seconds: float
-    status: int
-    """0: the connection broke."""
-    answer: dict[str, Any]
-
-    @property
-    def passed_unscored(self) -> bool:
-        """Whether the guardrail let the request through without a score, which must never be."""
-        return self.answer.get("action") == "pass" and self.answer.get("score") is None
-
-
-@contextmanager
-def running(server: Any) -> Iterator[int]:
-    """Serve in a thread of its own while the body runs; yields the port."""
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.port
-    finally:
-        server.shutdown()
-        thread.join()
-
-
-def ask(port: int, body: bytes, path: str = PATH) -> Reply:
-    """Send one request on a connection of its own; timed from opening it to the answer's last byte."""
-    began = time.perf_counter()
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=2 * TIMEOUT)
-    try:
-        client.request("POST", path, body, {"Content-Type": "application/json"})
-        answer = client.getresponse()
-        content = answer.read()
-        seconds = time.perf_counter() - began
-        return Reply(seconds, answer.status, json.loads(content))
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        return Reply(time.perf_counter() - began, 0, {"error": repr(error)})
-    finally:
-        client.close()
-
-
-def ask_at_once(port: int, samples: Sequence[Sample], clients: int) -> list[Reply]:
-    """Send as many requests as there are clients, which begin together."""
-    together = threading.Barrier(clients)
-
-    def client(number: int) -> Reply:
-        together.wait()
-        return ask(port, body_of(samples[number % len(samples)]))
-
-    with ThreadPoolExecutor(clients) as pool:
-        return list(pool.map(client, range(clients)))
-
-
-def load(port: int, samples: Sequence[Sample], clients: int, seconds: float) -> list[Reply]:
-    """Have clients ask without a pause, now and then with what is no request."""
-    until = time.monotonic() + seconds
-
-    def client(first: int) -> list[Reply]:
-        replies = [ask(port, LARGE)] if first % 2 == 0 else []
-        number = first
-        while time.monotonic() < until:
-            is_odd = number % ODD_EACH == 0
-            body = BROKEN[number % len(BROKEN)] if is_odd else body_of(samples[number % len(samples)])
-            replies.append(ask(port, body))
-            number += 1
-        return replies
-
-    with ThreadPoolExecutor(clients) as pool:
-        return [reply for replies in pool.map(client, range(clients)) for reply in replies]
-
-
-def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    """Percentiles in milliseconds; NaN where there are no times."""
-    times = np.array(seconds or [np.nan]) * 1000
-    return {f"p{share} ms": float(np.percentile(times, share)) for share in (50, 95, 99)}
-
-
-def answered(replies: Sequence[Reply]) -> list[float]:
-    """Seconds of the requests that were answered with status 200."""
-    return [reply.seconds for reply in replies if reply.status == 200]
-
-
-def safety_ratios(replies: Sequence[Reply], log: Any, n_others: int = 0) -> dict[str, Ratio]:
-    """Count what must not be; `n_others`: answers beside these that the decision log has a line for, too."""
-    unlogged = len(answered(replies)) + n_others - len(read_lines(log))
-    return {
-        "broken connections": Ratio(sum(reply.status == 0 for reply in replies), most=0),
-        "answers without a line in the log": Ratio(unlogged, most=0),
-        "passed without a score": Ratio(sum(reply.passed_unscored for reply in replies), most=0),
-    }
-
 
 WARM_UP, MOST_ADDED_MS, MOST_MEBIBYTES = 3, 3, 1024
 
 
 def main(
-    work: Path, *, requests: int, at_once: int, seconds: float, clients: int, settings: list[str]
+    work: Path,
+    *,
+    requests: int,
+    at_once: int,
+    seconds: float,
+    clients: int,
+    outage: int,
+    settings: list[str],
 ) -> Result:
-    """Ask in both ways, then at once, then for a while."""
+    """Ask in both ways, then at once, then for a while; `outage`: a model that dies meanwhile."""
+    if outage:
+        return _outage(work, requests, at_once, seconds, clients, settings)
     study, samples = _shortest(["engine=transformers", f"paths.data={work / 'data'}", *settings], requests)
     spec = judge_spec(study.monitor, study.engine, study.prompt)
     judge = TimedJudge(open_part(ServedJudge(spec, study), TIMEOUT))
@@ -276,3 +202,81 @@ def _ask_in_both_ways(
                     seconds["added"].append(waited - judge.took[-1])
                     seconds["added CPU"].append(time.process_time() - cpu - judge.cpu[-1])
     return seconds
+
+
+SERVED = "guardrail"
+"""The name that the server of an outage is reached by."""
+
+
+def _outage(
+    work: Path, requests: int, at_once: int, seconds: float, clients: int, settings: list[str]
+) -> Result:
+    """Ask through the guardrail while its model dies and comes back, and count what was answered when."""
+    settings = [f"paths.runs={work / 'runs'}", f"paths.data={work / 'data'}", *settings]
+    served = ["engine=served", f"engine.server={SERVED}", "engine.server_seconds=600"]
+    server = _start(settings, work)
+    try:
+        study, samples = _shortest([*served, *settings], requests)
+        reached, bound = reach(study), f"{SERVED}/benchmark/0"
+        judge = ServedJudge(judge_spec(reached.monitor, reached.engine, reached.prompt), study)
+        opened = open_part(judge, TIMEOUT)
+        limit = float(np.median([verdict.score or 0.0 for verdict in opened.verdicts(samples)]))
+        opened.close()
+        calibrated = Calibrated(work, threshold_point(threshold_at(limit, bound)), work, None, {bound: judge})
+        serve = Serve(guardrail=True)
+        with (
+            open_monitor(calibrated, serve.timeout_seconds) as monitor,
+            serving(monitor, serve, work, 0, None) as (listening, _),
+            running(listening) as port,
+            ThreadPoolExecutor(1) as beside,
+        ):
+            together = ask_at_once(port, samples, at_once)
+            dying = beside.submit(_die_and_come_back, server, study, settings, seconds, work)
+            under_load = load(port, samples, clients, seconds)
+            (died, started, back), server = dying.result()
+    finally:
+        _end(server)
+    phases: dict[str, Counter[str]] = {name: Counter() for name in ("before", "away", "back")}
+    scored_dead = 0
+    for line in read_lines(work / DECISIONS)[-len(answered(under_load)) :]:
+        moment = datetime.fromisoformat(line["time"]).timestamp()
+        phase = "before" if moment < died else "away" if moment < back else "back"
+        phases[phase]["with a score" if line["error"] is None else line["error"]] += 1
+        scored_dead += line["score"] is not None and died + 1 < moment < started
+    ratios = safety_ratios([*together, *under_load], work / DECISIONS)
+    ratios["scored while the model was dead"] = Ratio(scored_dead, most=0)
+    rows = {"at once": percentiles(answered(together)), "load": percentiles(answered(under_load))}
+    print(phases)
+    return Result(rows, ratios, {"phases": phases})
+
+
+def _start(settings: list[str], work: Path) -> "subprocess.Popen[bytes]":
+    """Start `eval/serve.py` as a process, its output in a file."""
+    command = [sys.executable, str(ROOT / "eval" / "serve.py"), "engine=vllm", f"engine.served_as={SERVED}"]
+    with (work / "server.out").open("ab") as stream:
+        return subprocess.Popen([*command, *settings], cwd=ROOT, stdout=stream, stderr=stream)
+
+
+def _end(server: "subprocess.Popen[bytes]") -> None:
+    server.send_signal(signal.SIGTERM)
+    server.wait(60)
+
+
+def _die_and_come_back(
+    server: "subprocess.Popen[bytes]", study: Study, settings: list[str], seconds: float, work: Path
+) -> tuple[tuple[float, float, float], "subprocess.Popen[bytes]"]:
+    """Kill the model after a third of the time and start another after half; when each was, and that one."""
+    began = time.time()
+    time.sleep(seconds / 3)
+    os.killpg(json.loads(address_file(study.paths.runs, SERVED).read_text())["pid"], signal.SIGKILL)
+    died = time.time()
+    server.wait(60)
+    time.sleep(max(0.0, began + seconds / 2 - time.time()))
+    started = time.time()
+    server = _start(settings, work)
+    try:
+        reach(study)
+    except BaseException:
+        _end(server)
+        raise
+    return (died, started, time.time()), server

@@ -43,8 +43,6 @@ class Benchmark(NamedTuple):
 
 STARTER = ("dataset.generated_pairs=8", "tracking=none")
 JUDGED = (*STARTER, "dataset.test.pairs_per_cell=1", "engine.dtype=float32")
-CLIENTS = Option("clients", 16, 2, "clients that ask without a pause")
-AT_ONCE = Option("at_once", 200, 4, "requests at the same moment, before the load")
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "adapters": Benchmark((Option("adapters", 6, 2, "LoRA adapters"),), "eval/evaluate.py", JUDGED),
@@ -70,33 +68,16 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "eval/evaluate.py",
         (*JUDGED, "engine.enforce_eager=true"),
     ),
-    "faults": Benchmark(
-        (
-            Option("seed", 0, 0, "of the faults that are drawn"),
-            Option("kills", 100, 4, "kills that hit, over all stages"),
-            Option("disks", 40, 2, "failing writes, over all stages"),
-            Option("modes", 0, 2, "the first so many of the endpoint's modes; 0: all"),
-            Option("flips", 1000, 3, "flipped bits in each kind of file"),
-            Option("only", "kills,endpoint,flips", "kills,endpoint", "parts of the campaign"),
-            Option("stages", "", "score,pilot outcomes", "stages that are killed; all"),
-            Option("case", "", "", "one fault, as a silent one is named"),
-            Option("jobs", 2, 1, "processes"),
-        )
-    ),
     "guardrail": Benchmark(
         (
             Option("requests", 40, 3, "requests one at a time, beside the bare judge"),
-            AT_ONCE,
+            Option("at_once", 200, 4, "requests at the same moment, before the load"),
             Option("seconds", 10.0, 2.0, "seconds of load"),
-            CLIENTS,
+            Option("clients", 16, 2, "clients that ask without a pause"),
+            Option("outage", 0, 0, "1: the model is a vLLM server that dies and comes back"),
         ),
         "eval/evaluate.py",
         JUDGED,
-    ),
-    "guardrail_outage": Benchmark(
-        (Option("seconds", 240.0, 60.0, "seconds of load"), CLIENTS, AT_ONCE),
-        "eval/evaluate.py",
-        (*STARTER, "dataset.test.pairs_per_cell=1"),
     ),
     "import_rows": Benchmark((Option("rows", 1_000_000, 4_000, "rows of the CSV"),)),
     "long": Benchmark(

@@ -139,9 +139,9 @@ def test_stages_take_a_round_as_a_partly_labelled_run(traffic: Traffic, caplog: 
         assert text in page
     with pytest.raises(UserError, match="expected it alone"):
         recommend_round(traffic.study(f"recommend.runs=[{run},{run}]", stage="recommend"))
-    empty = traffic.begin("weak")
+    empty, study = traffic.begin("weak"), traffic.study()
     with pytest.raises(UserError, match="no label came back yet"):
-        labelled_pool(traffic.study(), empty)
+        labelled_pool(empty, study.label, study.stakes, study.calibrate)
 
 
 @pytest.mark.parametrize("design", ["active", "alerts"])

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor
+from monitorbench.config.pilot import Agent as AgentSettings
 from monitorbench.config.pilot import Environments, Pilot, ScriptedAgent
-from monitorbench.config.study import Study
 from monitorbench.intervention.environments.tasks import Environment, Opens, open_tasks
 from monitorbench.intervention.loop.agents import Agent, ChosenAction, Policy, Situation
 from monitorbench.intervention.loop.episode import (
@@ -40,16 +40,14 @@ from monitorbench.runs.keyed_log import KeyedLog
 from monitorbench.runs.progress import progress
 
 
-def tasks_at_once(study: Study) -> int:
-    """How many tasks of the study's pilot run side by side: at least 1."""
-    if not study.environment.side_by_side:
+def tasks_at_once(
+    environment: Environments, agent: AgentSettings, engine: Engine, monitor: Monitor, most: int | None
+) -> int:
+    """How many tasks of a pilot run side by side: at least 1, at most `most`."""
+    if not environment.side_by_side:
         return 1
-    agent, most = study.agent, study.pilot.concurrency
-    requests = (
-        critic_requests(study.engine, study.monitor)
-        if isinstance(agent, ScriptedAgent)
-        else agent.engine.concurrency
-    )
+    is_scripted = isinstance(agent, ScriptedAgent)
+    requests = critic_requests(engine, monitor) if is_scripted else agent.engine.concurrency
     return requests if most is None else min(requests, most)
 
 
@@ -188,7 +186,7 @@ def run_alone(common: Common, split: str, n_tasks: int, log: Log) -> list[Episod
     ]
     limits = run_limits(common.pilot)
 
-    def make(environment: Environment, agent: Agent, run: EpisodeRun) -> Episode:
+    def make(environment: Environments, agent: Agent, run: EpisodeRun) -> Episode:
         return run_episode(environment, agent, run, limits)
 
     _make_missing(common, split, [[run] for run in runs], make, log)
@@ -241,7 +239,7 @@ def _run_each(
 ) -> None:
     limits = run_limits(common.pilot)
 
-    def make(environment: Environment, agent: Agent, run: EpisodeRun) -> Episode:
+    def make(environment: Environments, agent: Agent, run: EpisodeRun) -> Episode:
         if run.condition == "best_of_2":
             return best_of_two(environment, agent, run, limits, critic.judge)
         if run.condition == BASELINE:
