@@ -31,7 +31,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.config.pilot import Fireact, Recorded, ReflexionAlfworld, ReflexionPrograms, WhoAndWhen
+from monitorbench.config.recorded import Fireact, Recorded, ReflexionAlfworld, ReflexionPrograms, WhoAndWhen
 from monitorbench.config.study import Paths
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.sources import fetch
