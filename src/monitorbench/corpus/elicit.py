@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.sources import Cues, Elicit
-from monitorbench.config.study import Reasoning, Study
+from monitorbench.config.engine import Engine
+from monitorbench.config.monitor import Monitor
+from monitorbench.config.sources import Cues, Elicit, Source
+from monitorbench.config.study import Paths, Reasoning, Study
 from monitorbench.construct.counterfactual import (
     CounterfactualTrial,
     SubjectAnswer,

@@ -145,7 +145,7 @@ def _samples_by_cell(samples: Columns) -> dict[str, int]:
 def _lengths_of(
     monitor: Monitor, prompt: Prompt, models: Path | None, train_view: SplitView, data: Path, split: Split
 ) -> _Lengths:
-    """Tokens of the prompts of a built split, all of them or some of each cell; `models` as for `_measure`."""
+    """Tokens of the prompts of a built split, all of them or some of each cell, as `_measure` has them."""
     is_whole = n_rows(data, split) <= _COUNTED_WHOLE
     samples = read_split(data, split) if is_whole else read_some(data, split, _PER_CELL)
     shots = NO_SHOTS
