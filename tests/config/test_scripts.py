@@ -252,7 +252,7 @@ def test_help_and_cfg_are_quick_everywhere(tmp_path: Path):
 
 
 def test_importing_the_package_is_quick(tmp_path: Path):
-    """`import monitorbench` in a notebook must not load a deep-learning framework."""
+    """`import monitorbench` in a notebook must not load torch, and scoring must not need it."""
     code = "import sys, monitorbench; print(monitorbench.__version__, *sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -260,6 +260,9 @@ def test_importing_the_package_is_quick(tmp_path: Path):
     version, *imported = done.stdout.split()
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", version)
     assert not HEAVY & set(imported)
+    scoring = "import sys, monitorbench.scoring.score, monitorbench.scoring.baselines; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", scoring], capture_output=True, text=True, check=True)
+    assert not {"torch", "transformers", "vllm", "trl", "datasets"} & set(done.stdout.split())
 
 
 def test_a_foreseen_failure_is_one_line_and_exit_code_1(tmp_path: Path):
