@@ -21,7 +21,7 @@ from command import Done, script
 
 from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import read_outcomes
-from monitorbench.metrics.reading import read_trees
+from monitorbench.metrics.results import read_trees
 from monitorbench.report.pilot.flips import read_pilot
 from monitorbench.runs.directory import checked_file, read_checked, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_verdicts

@@ -46,8 +46,10 @@ def tasks_at_once(
     """How many tasks of a pilot run side by side: at least 1, at most `most`."""
     if not environment.side_by_side:
         return 1
-    is_scripted = isinstance(agent, ScriptedAgent)
-    requests = critic_requests(engine, monitor) if is_scripted else agent.engine.concurrency
+    if isinstance(agent, ScriptedAgent):
+        requests = critic_requests(engine, monitor)
+    else:
+        requests = agent.engine.concurrency
     return requests if most is None else min(requests, most)
 
 
@@ -186,7 +188,7 @@ def run_alone(common: Common, split: str, n_tasks: int, log: Log) -> list[Episod
     ]
     limits = run_limits(common.pilot)
 
-    def make(environment: Environments, agent: Agent, run: EpisodeRun) -> Episode:
+    def make(environment: Environment, agent: Agent, run: EpisodeRun) -> Episode:
         return run_episode(environment, agent, run, limits)
 
     _make_missing(common, split, [[run] for run in runs], make, log)
@@ -239,7 +241,7 @@ def _run_each(
 ) -> None:
     limits = run_limits(common.pilot)
 
-    def make(environment: Environments, agent: Agent, run: EpisodeRun) -> Episode:
+    def make(environment: Environment, agent: Agent, run: EpisodeRun) -> Episode:
         if run.condition == "best_of_2":
             return best_of_two(environment, agent, run, limits, critic.judge)
         if run.condition == BASELINE:
