@@ -204,6 +204,7 @@ def test_weights_that_lack_a_tensor_are_refused(folder):
         load_causal_lm(folder, torch.float32)
 
 
+@pytest.mark.slow
 def test_a_model_is_loaded_without_what_nothing_here_uses(folder):
     """If it failed: a guardrail of a small model would take 200 MB more, and each start a second."""
     code = (
