@@ -7,10 +7,6 @@ from monitorbench.runs.directory import KINDS
 from monitorbench.runs.run_folders import Run
 
 
-def _any(_: Run) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Wanted:
     """The runs that a setting can name."""
@@ -22,7 +18,7 @@ class Wanted:
     """The split that an evaluation must have judged; "" for any."""
     is_done: bool = True
     """Whether only a finished run will do."""
-    fits: Callable[[Run], bool] = _any
+    fits: Callable[[Run], bool] = lambda _: True
     """A further test of the runs that `latest` and `@` mean; who types a name means that run."""
 
     def takes(self, run: Run) -> bool:

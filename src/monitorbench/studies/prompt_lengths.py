@@ -24,7 +24,6 @@ from monitorbench.corpus.store import n_rows, read_split
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.weights import tokenizer_here, weights_identity
 from monitorbench.judging.judge import NO_SHOTS
-from monitorbench.metrics.columns import Columns
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording, published_prompt
@@ -127,19 +126,12 @@ def _in_view(
         fitting = [length for length in prompt_lengths if length is not None and length <= limit]
         return PromptCount(len(fitting), float(sum(fitting)), how)
     n, tokens = 0.0, 0.0
-    for cell, n_in_cell in _samples_by_cell(samples).items():
-        in_cell = np.array(lengths.by_cell[cell])
+    for cell, of_cell in lengths.by_cell.items():
+        n_in_cell, in_cell = int(samples.in_cells([cell]).sum()), np.array(of_cell)
         fits = in_cell <= limit
         n += n_in_cell * fits.mean()
         tokens += n_in_cell * (in_cell * fits).mean()
     return PromptCount(round(n), tokens, f"{how} of {_PER_CELL} samples a cell")
-
-
-def _samples_by_cell(samples: Columns) -> dict[str, int]:
-    """Number of samples by `category/task`."""
-    names = [f"{category}/{task}" for category in samples.category_names for task in samples.task_names]
-    numbers = {name: int(samples.in_cells([name]).sum()) for name in names}
-    return {name: n for name, n in numbers.items() if n}
 
 
 def _lengths_of(
