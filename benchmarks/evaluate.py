@@ -98,9 +98,11 @@ def engine(work: str, settings: list[str]) -> Result:
     Three sides take turns: our judging (rendering, engine, parsing, verdict log), `LLM.generate` on the same
     token ids in the same order in the very same `LLM`, and `LLM.generate` in an `LLM` at its own defaults on
     the samples as they come. All have both the same cores and KV space; prefix caches are emptied each time.
-    Ours is compiled, as raw's defaults are: a start-up of minutes that a sweep's prompts repay.
+    Ours is compiled and in `engine.scores=fast`, as raw's defaults are: a start-up of minutes that a sweep's
+    prompts repay, and bfloat16 where the machine multiplies it. `engine.scores=reproducible` among the
+    settings shows what float32 costs beside them.
     """
-    judged = judged_samples(["engine=vllm", "engine.enforce_eager=false", *settings])
+    judged = judged_samples(["engine=vllm", "engine.enforce_eager=false", "engine.scores=fast", *settings])
     result = _against_raw(judged, Path(work))
     cache = _ordered_against_shuffled(judged)
     return Result({**result.rows, **cache}, result.ratios, result.details)

@@ -39,6 +39,7 @@ def measure(work: str, settings: list[str]) -> Result:
     folder = Path(work) / "peers"
     folder.mkdir(parents=True, exist_ok=True)
     missing = _make_environment()
+    settings = ["engine.scores=fast", *settings]
     judged = judged_samples([*settings, "engine=vllm"])
     _write_samples(judged, folder)
     with _served(settings, folder) as url:
