@@ -40,7 +40,7 @@ STAGES = {
     "build": ("data_build/build.py", *ROWS),
     "import": ("eval/import.py", "from=ROOT/scores.csv", "import.calibration_share=0.5"),
     "score": ("eval/score.py", "run=test"),
-    "calibrate": ("eval/calibrate.py", "run=calibration"),
+    "calibrate": ("eval/calibrate.py", "run=calibration", "calibrate.alpha=0.2"),
     "pilot of outcomes": ("eval/pilot.py", f"outcomes={OUTCOMES}", STATISTICS),
     "pilot of games": ("eval/pilot.py", *GAMES),
 }
@@ -121,7 +121,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for label, more in (("benign", ""), ("misbehavior", " as the ledger shows")):
             cell = {"category": "safety_permission", "task": "qa", "pair_id": f"{number}", "label": label}
             rows.append({**cell, "request": "What is new?", "response": f"{text}{more}"})
-            scores.append(f"t{number}{label[0]},{label},{draw.betavariate(2, 3) + (0.2 if more else 0):.3f}")
+            scores.append(f"t{number}{label[0]},{label},{draw.betavariate(3 if more else 2, 3):.3f}")
     (root / "own.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     (root / "scores.csv").write_text("\n".join(scores) + "\n")
     assert run("import", root).code == 0
@@ -161,8 +161,8 @@ def test_a_stage_that_was_struck_ends_as_if_nothing_had_been(fresh: Callable[[st
     whole = run(stage, root := fresh(stage))
     assert whole.code == 0, whole.said
     expected, draw = results_of(root), random.Random(stage)
-    places = sorted(draw.sample(range(1, whole.changes + 1), min(6, whole.changes)))
-    for strikes, at in [(die, at) for at in places] + [(full, at) for at in places]:
+    places = draw.sample(range(1, whole.changes), min(6, whole.changes - 1))
+    for strikes, at in zip((die, full, die, full, die, full), sorted(places), strict=False):
         struck = run(stage, root := fresh(stage), strikes, at)
         if strikes is die:
             assert struck.code == -signal.SIGKILL
