@@ -46,6 +46,7 @@ STAGES = {
 }
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "open")
 _OF_THE_CLOCK = {"seconds", "started", "peak_memory_mib", "machine", "checksum", "crc32"}
+_OF_THE_CODE = {"git_commit", "git_dirty"}
 
 
 class Struck(NamedTuple):
@@ -105,8 +106,9 @@ def results_of(root: Path) -> dict[str, Any]:
 
 
 def _timeless(value: Any) -> Any:
+    differing = _OF_THE_CLOCK | _OF_THE_CODE
     if isinstance(value, dict):
-        return {key: _timeless(of_key) for key, of_key in value.items() if key not in _OF_THE_CLOCK}
+        return {key: _timeless(of_key) for key, of_key in value.items() if key not in differing}
     return [_timeless(entry) for entry in value] if isinstance(value, list) else value
 
 
