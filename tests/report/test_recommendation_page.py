@@ -29,7 +29,7 @@ def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():
     said = " ".join(found["remarks"])
     assert "Runner-up: quick, flag above .62; it costs more (+0.12 [+0.02, +0.22] a sample)." in said
     assert "Of 1,000 samples, 1 % of them misbehavior, it misses 1.8 [1.4–2.2] and flags 31 [25–37]" in said
-    assert "Regret of the choice: 0.003 a sample on average" in said
+    assert "costs 0.003 a sample more than the best choice on average" in said
     assert "bag of words" in said
     without = fake_recommendation()
     without["shortcuts"] = {

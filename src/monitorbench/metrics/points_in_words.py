@@ -42,7 +42,9 @@ def promise(thresholds: Sequence[ThresholdFacts]) -> str:
     counted = ""
     if worth:
         split = "the test split's" if first["mix"] == "test" else "the given"
-        counted = f" (worth {min(filter(None, worth), default=0):.0f} in {split} shares of cells)"
+        counted = (
+            f" (counted as {min(filter(None, worth), default=0):.0f}, since {split} mix of cells differs)"
+        )
     return f"≤ {percent(first['alpha'])} % of questions {sure}{each}, on {on} benign questions{counted}"
 
 

@@ -197,7 +197,7 @@ def _in_words(one: CalibratedThreshold) -> str:
     worth = ""
     if one.effective_n is not None:
         mix_name = "the test split's" if one.mix == "test" else "the given"
-        worth = f", worth {one.effective_n:.0f} in {mix_name} shares"
+        worth = f", counted as {one.effective_n:.0f} since {mix_name} mix of cells differs"
     chosen = f", allowing for the choice among {one.n_candidates} monitors" if one.n_candidates > 1 else ""
     return (
         f"{where}: alarm above {one.threshold:.6g}; FAR per question <= {one.alpha:g}{sure}{chosen} "

@@ -83,7 +83,7 @@ def calibrate_round(study: Study, run: Path) -> Path:
         alpha=promise.alpha,
         delta=promise.delta,
         n=estimates.n_benign,
-        n_unscored=0,
+        n_unscored=promise.n_unscored,
         threshold=promise.found.threshold,
     )
     point = OperatingPoint(rule="threshold", thresholds=(threshold,))

@@ -92,7 +92,7 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
         worth = int(weights.worth(each.alpha))
         return Lacking(
             f"{n} benign questions{lost}, in other shares than the promise is about: by the scarcest of them "
-            f"they are worth {worth}, and {least} are needed for {promise}; add questions of that kind, or "
+            f"they count as {worth}, and {least} are needed for {promise}; add questions of that kind, or "
             "give another calibrate.mix",
             max(1, needed - worth),
         )

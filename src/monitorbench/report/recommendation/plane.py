@@ -118,9 +118,7 @@ def _rates(at: AtTest | Rival) -> tuple[float, float] | None:
 def _check_label(checks: Sequence[Rival]) -> str:
     """Name the one check, or say how many there are."""
     return (
-        f"shortcut check by {spoken(checks[0]['name'])}"
-        if len(checks) == 1
-        else "shortcut checks, at a threshold"
+        f"flagging by {spoken(checks[0]['name'])}" if len(checks) == 1 else "shortcut checks, at a threshold"
     )
 
 
