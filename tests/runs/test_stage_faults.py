@@ -21,7 +21,6 @@ from command import Done, script
 
 from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import read_outcomes
-from monitorbench.metrics.results import read_trees
 from monitorbench.report.pilot.flips import read_pilot
 from monitorbench.runs.directory import checked_file, read_checked, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
@@ -180,7 +179,7 @@ def test_a_stage_that_was_struck_ends_as_if_nothing_had_been(fresh: Callable[[st
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "evaluate/*/verdicts.jsonl": read_verdicts,
-    "evaluate/*/metrics.json": lambda file: read_trees(read_checked(file.parent, file.name)),
+    "evaluate/*/metrics.json": lambda file: read_checked(file.parent, file.name),
     "baselines/*/metrics.json": lambda file: read_checked(file.parent, file.name),
     "calibrate/*/operating_point.json": lambda file: read_operating_point(file.parent),
     "pilot/*/outcomes.jsonl": lambda file: read_outcomes(checked_file(file.parent, file.name)),
