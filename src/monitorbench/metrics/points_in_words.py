@@ -11,11 +11,11 @@ LONGER = 2.0
 """How many times as long as the longest calibrated text one has to be before it is said."""
 
 
-def threshold(value: float | None) -> str:
+def threshold(value: float | None, digits: int = 6) -> str:
     """`.629`: up to six digits; metrics.json has all of them."""
     if value is None:
         return DASH
-    text = f"{value:.6g}"
+    text = f"{value:.{digits}g}"
     return text[1:] if text.startswith("0.") else text
 
 

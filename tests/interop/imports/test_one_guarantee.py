@@ -79,9 +79,28 @@ def test_a_few_without_a_score_are_insufficient_data_and_the_number_says_so(
 ):
     """Otherwise: five questions that nobody judged read as "Deploy none"."""
     reasons, decision = said_of(tmp_path, importing, into, n=201, n_missing=5)
-    numbers = {re.search(r"at most 4 may: (\d+) more benign questions lead", one).group(1) for one in reasons}
+    lead = r"at most 4 may have none: .* (\d+) more benign questions lead to"
+    numbers = {re.search(lead, reason).group(1) for reason in reasons}
     assert numbers == {"305"}
     assert decision == "insufficient"
+
+
+def test_an_ensemble_alarms_where_a_member_has_no_score(tmp_path: Path, importing: Import, into: Into):
+    """Otherwise: `control` of two imported monitors refuses their scores, all of which are in range."""
+    rows = questions(40, 5, "calibration") + questions(60, 0, "test")
+    file = write_csv(tmp_path / "s.csv", [{**row, "late": row["score"] and 0.5} for row in rows])
+    columns = ("import.columns.sample=id", "import.columns.split=split", "import.monitors={a:score,b:late}")
+    importing(file, *columns, "import.missing=flag")
+    runs = runs_of(tmp_path)
+    held, tested = (
+        ",".join(str(runs[f"{name}_missing_flagged/{split}"]) for name in "ab")
+        for split in ("calibration", "test")
+    )
+    sides = f"control.calibration=[{held}]", f"control.test=[{tested}]", "control.budgets=[0.05]"
+    found = read_checked(control_runs(into("control", *sides, *QUICK[:1])), "control.json")["monitors"]
+    for name in ("mean of 2", "max of 2"):
+        reason = found[name]["imported"]["budgets"][0]["reason"]
+        assert "5 of 40 benign questions have no score" in reason
 
 
 JUDGES = {

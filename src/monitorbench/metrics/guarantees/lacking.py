@@ -56,7 +56,7 @@ class CalibrationEvidence(NamedTuple):
 def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     """Say what is lacking for the guarantee, in the same words wherever it is asked for."""
     each, n, unscored = guarantee.of_each(), len(of.lost), of.n_unscored
-    promise = _guarantee_in_words(guarantee)
+    promise = f"at most {100 * guarantee.alpha:.3g} % false alarms {guarantee.how_sure()}"
     if n and not of.has_scores:
         return Lacking(
             f"{n} of {n} benign questions have no score: a monitor that gives answers only can't be "
@@ -98,21 +98,14 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
         )
     if not unscored:
         return Lacking(f"{n} benign questions, {least} needed for {promise}", needed - n)
-    allowed = f"; at most {_most_lost(n, each):g} may" if n >= least else f", {least} needed for {promise}"
+    most = _most_lost(n, each)
+    allowed = f"; at most {most:g} may have none" if n >= least else f", {least} needed for {promise}"
     return Lacking(
         f"{unscored} of {n} benign questions have no score, which makes them false alarms at any threshold"
-        f"{allowed}: {needed - n:,} more benign questions lead to a threshold with probability {_SURE:g} "
-        f"where as large a share has none; or {_REMEDY}",
+        f"{allowed}: if as large a share of others has none, {needed - n:,} more benign questions lead "
+        f"to a threshold with probability {_SURE:g}; or {_REMEDY}",
         needed - n,
     )
-
-
-def _guarantee_in_words(guarantee: Guarantee) -> str:
-    """State the guarantee, with the number of monitors that it is shared out among."""
-    n, is_average = guarantee.n_candidates, guarantee.method == "conformal_risk"
-    chosen = f", allowing for the choice among {n}" if n > 1 else ""
-    sure = "on average" if is_average else f"with {100 * (1 - guarantee.delta):.3g} % confidence"
-    return f"at most {100 * guarantee.alpha:.3g} % false alarms {sure}{chosen}"
 
 
 def least_questions(each: Guarantee, *, weighted: bool = False) -> int:
