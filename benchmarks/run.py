@@ -43,6 +43,8 @@ class Benchmark(NamedTuple):
 
 STARTER = ("dataset.generated_pairs=8", "tracking=none")
 JUDGED = (*STARTER, "dataset.test.pairs_per_cell=1", "engine.dtype=float32")
+CLIENTS = Option("clients", 16, 2, "clients that ask without a pause")
+AT_ONCE = Option("at_once", 200, 4, "requests at the same moment, before the load")
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "adapters": Benchmark((Option("adapters", 6, 2, "LoRA adapters"),), "eval/evaluate.py", JUDGED),
@@ -71,13 +73,17 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "guardrail": Benchmark(
         (
             Option("requests", 40, 3, "requests one at a time, beside the bare judge"),
-            Option("at_once", 200, 4, "requests at the same moment, before the load"),
+            AT_ONCE,
             Option("seconds", 10.0, 2.0, "seconds of load"),
-            Option("clients", 16, 2, "clients that ask without a pause"),
-            Option("outage", 0, 0, "1: the model is a vLLM server that dies and comes back"),
+            CLIENTS,
         ),
         "eval/evaluate.py",
         JUDGED,
+    ),
+    "guardrail_outage": Benchmark(
+        (Option("seconds", 240.0, 60.0, "seconds of load"), CLIENTS, AT_ONCE),
+        "eval/evaluate.py",
+        (*STARTER, "dataset.test.pairs_per_cell=1"),
     ),
     "import_rows": Benchmark((Option("rows", 1_000_000, 4_000, "rows of the CSV"),)),
     "long": Benchmark(

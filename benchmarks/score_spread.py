@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.clients import ask, running
-from benchmarks.guardrail import threshold_at
+from benchmarks.guardrail import ask, running, threshold_at
 from benchmarks.judged import body_of, composed
 from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
 from monitorbench.config.deployment import Serve
