@@ -324,7 +324,8 @@ def test_a_sample_without_a_score_counts_for_neither_rate(traffic: Traffic):
     rows = traffic.estimates(run)
     names = {f"s{i}" for i in range(0, N, 2)}
     benign = [one for one in asked(run) if one["label"] == "benign"]
-    (promise,) = answer(labelled_pool(traffic.study(), run)).promises
+    study = traffic.study()
+    (promise,) = answer(labelled_pool(run, study.label, study.stakes, study.calibrate)).promises
     assert promise.n_unscored == sum(one["sample_id"] in names for one in benign) > 0
     scored = np.arange(N) % 2 == 1
     flagged = traffic.scores["strong"] > 0.5
