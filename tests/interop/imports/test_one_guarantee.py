@@ -183,3 +183,19 @@ def test_among_three_judges_claude_is_deployed_at_the_threshold_of_a_third_of_de
     ]
     for key in ("miss_rate", "miss_rate_ci", "false_alarm_rate", "expected_cost", "expected_cost_ci"):
         assert rates[key] == recommended["options"][0]["at_test"][key]
+
+
+def test_control_combines_monitors_of_which_a_missing_score_counts_as_an_alarm(
+    tmp_path: Path, importing: Import, into: Into
+):
+    """A file of two monitors would be refused for scores outside [0, 1], which it does not have."""
+    rows = questions(60, 3, "calibration") + questions(60, 3, "test")
+    file = write_csv(tmp_path / "s.csv", [{**row, "other": row["score"]} for row in rows])
+    columns = "import.columns.sample=id", "import.columns.split=split", "import.missing=flag"
+    importing(file, "import.monitors={a:score,b:other}", *columns)
+    sides = (
+        f"control.{split}=[{','.join(str(run) for name, run in runs_of(tmp_path).items() if split in name)}]"
+        for split in ("calibration", "test")
+    )
+    control = read_checked(control_runs(into("control", *sides, *QUICK[:1])), "control.json")
+    assert {"mean of 2", "max of 2"} <= control["monitors"].keys()

@@ -233,5 +233,6 @@ def _ensembles(
 
 
 def _combined(ensemble: Ensemble, sides: Sequence[JudgedSplit]) -> JudgedSplit:
-    scores = {name: side.scores for name, side in zip(ensemble.members, sides, strict=True)}
+    # A missing score that counts as an alarm is above every threshold; among others it counts as 1.
+    scores = {name: np.minimum(side.scores, 1.0) for name, side in zip(ensemble.members, sides, strict=True)}
     return JudgedSplit(sides[0].samples, combine(ensemble, scores), None)
