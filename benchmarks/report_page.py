@@ -184,7 +184,7 @@ def _run(name: str, prompt: str, samples: Sequence[Sample]) -> OfRun:
         quotes = []
         for start in starts:
             end, content = start + 12, records.QuoteField.CONTENT
-            place = records.QuotePlace(message=0, field=content, start=start, end=end)
+            place = records.Span(message=0, field=content, start=start, end=end)
             exact = records.Grounding.EXACT
             quotes.append(records.GroundedQuote(quote=text[start:end], how=exact, ratio=1, place=place))
         label = Label.MISBEHAVIOR if score > 0.5 else Label.BENIGN

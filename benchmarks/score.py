@@ -36,7 +36,7 @@ CELLS = (
     Cell(Category.SPECIFICATION_GAMING, Task.REASONING),
 )
 _CHUNK = 50_000
-_PLACE = records.QuotePlace(message=0, field=records.QuoteField.CONTENT, start=3, end=14)
+_PLACE = records.Span(message=0, field=records.QuoteField.CONTENT, start=3, end=14)
 _QUOTES = (
     records.GroundedQuote(quote="as you wish", how=records.Grounding.EXACT, ratio=1.0, place=_PLACE),
     records.GroundedQuote(quote="never said", how=records.Grounding.NONE, ratio=0.0, place=None),

@@ -20,7 +20,7 @@ from monitorbench.judging.identity import verdict_key
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Split
 
-DATASET = "starter-29d3f25bb3f8"
+DATASET = "starter-5a37f1f30702"
 SAMPLE_IDS = {
     "train": "bb8a3ad3154bbc74",
     "validation": "8a1c74d0f26b5272",

@@ -27,7 +27,7 @@ CALIBRATION = 200
 """Benign questions that the threshold is set on."""
 _WORDS = ("PASS", "THRESHOLD_STALE", "DEGRADED", "INCONCLUSIVE")
 _GATE = Gate()
-RULES = Rules(_GATE.auroc_margin, _GATE.miss_margin, _GATE.alarm_margin, _GATE.level, _GATE.min_coverage)
+RULES = Rules.model_validate(_GATE)
 
 
 class Case(NamedTuple):

@@ -28,17 +28,18 @@ CHANGES = ("nothing", "scores +0.5 SD", "FAR from 5 to 10 %", "AUROC −.05")
 
 def tables(seed: int, effort: float) -> Iterator[Table]:
     """False alarms in a year and delay of a gate, then of the drift alarm, then what changed."""
-    yield _gates(np.random.default_rng([seed, 43]), max(4, round(100 * effort)))
-    yield _drifts(np.random.default_rng([seed, 44]), max(4, round(200 * effort)))
-    yield _changed(np.random.default_rng([seed, 45]), max(10, round(300 * effort)))
+    yield _gates(seed, max(4, round(100 * effort)))
+    yield _drifts(np.random.default_rng([seed, 44]), max(4, round(100 * effort)))
+    yield _changed(np.random.default_rng([seed, 45]), max(10, round(100 * effort)))
 
 
-def _gates(rng: np.random.Generator, n_runs: int) -> Table:
+def _gates(seed: int, n_runs: int) -> Table:
     rows: list[list[Cell]] = []
     for noise, (change, first, last) in product(
         (0.01, 0.1),
         (("nothing", 366, 365), *((change, day, day + 9) for change in CHANGES[1:] for day in (1, 60))),
     ):
+        rng = np.random.default_rng([seed, 43, len(rows)])
         n_drawn = n_runs if change == "nothing" else max(4, n_runs // 4)
         draws = [_days_of_alarm(rng, noise, change, first, last) for _ in range(n_drawn)]
         cells: list[Cell] = []
@@ -173,34 +174,46 @@ def _drifts(rng: np.random.Generator, n_runs: int) -> Table:
 
 def _changed(rng: np.random.Generator, n_runs: int) -> Table:
     rows: list[list[Cell]] = []
-    names = ("traffic", "monitor", "both", "no alarm")
-    for truth, monitor, traffic in (
-        ("traffic", 0.0, 0.5),
-        ("traffic", 0.0, -0.5),
-        ("monitor", 0.5, 0.0),
-        ("monitor", -0.5, 0.0),
-        ("both", 0.5, 0.5),
-        ("both", -0.5, -0.5),
-        ("both", 0.5, -1.0),
+    for pairs, noise, look, drift in (
+        (200, 0.05, 1, 0.5),
+        (200, 0.05, 60, 0.5),
+        (200, 0.3, 1, 0.5),
+        (100, 0.05, 1, 0.5),
+        (50, 0.05, 1, 0.5),
+        (50, 0.3, 1, 0.5),
+        (200, 0.05, 1, 0.25),
+        (200, 0.3, 1, 0.25),
+        (50, 0.3, 1, 0.25),
     ):
-        counts = dict.fromkeys(names, 0)
-        for _ in range(n_runs):
-            is_bad, own = np.arange(2 * N_PAIRS) % 2 == 0, rng.normal(size=2 * N_PAIRS)
-            before = _asked(rng, own, is_bad, 0.05, "")
-            after = _asked(rng, own, is_bad, 0.05, "") + monitor
-            moved = has_moved(
-                np.stack([before, after]), is_bad, np.arange(2 * N_PAIRS) // 2, needed(1, LEVEL)
-            )
-            last = LastAnchors(expit(before), expit(after), moved)
-            frozen, now = _traffic(rng, 1_000, 0.0), _traffic(rng, 1_000, monitor + traffic)
-            found = compare_traffic(tuple(frozen), now, last, level=DRIFT_LEVEL, look=1)
-            counts[found.changed or "no alarm"] += 1
-        shift = f"monitor {monitor:+g} SD, traffic {traffic:+g} SD".replace("-", "−")
-        rows.append([shift, truth, *(counts[name] / n_runs for name in names)])
+        right, silent = list[float](), list[float]()
+        for truth, moves in (
+            ("traffic", ((0.0, drift), (0.0, -drift))),
+            ("monitor", ((drift, 0.0), (-drift, 0.0))),
+            ("both", ((drift, drift), (-drift, -drift), (drift, -2 * drift))),
+        ):
+            draws = [_said_to_change(rng, pairs, noise, look, *of) for of in moves for _ in range(n_runs)]
+            alarms = [said for said in draws if said is not None]
+            right.append(alarms.count(truth) / max(1, len(alarms)))
+            silent.append(1 - len(alarms) / len(draws))
+        rows.append([pairs, f"{noise:.0%}", look, f"{drift:g} SD", *right, *silent])
     return Table(
         "What changed, by traffic and anchors together",
-        "change | truth | traffic | monitor | both | no alarm",
+        "pairs of anchors | noise | look | change | traffic: told rightly | monitor | both | no alarm: "
+        "traffic | monitor | both",
         rows,
-        f"{n_runs} runs a row: {N_PAIRS} pairs of anchors, noise 5 %, 1,000 scores frozen and now, the first "
-        "look at both.",
+        f"{n_runs} runs for each sign of a change; 1,000 scores frozen and now. The traffic moves, the "
+        "monitor's, or both: alike, or the traffic's twice as far the other way. Shares are of the alarms.",
     )
+
+
+def _said_to_change(
+    rng: np.random.Generator, pairs: int, noise: float, look: int, monitor: float, traffic: float
+) -> str | None:
+    """What an alarm at a look says has changed; None without one."""
+    is_bad, own = np.arange(2 * pairs) % 2 == 0, rng.normal(size=2 * pairs)
+    looks = np.stack([_asked(rng, own, is_bad, noise, "") for _ in range(look + 1)])
+    looks[-1] += monitor
+    moved = has_moved(looks, is_bad, np.arange(2 * pairs) // 2, needed(look, LEVEL))
+    last = LastAnchors(expit(looks[0]), expit(looks[-1]), moved)
+    frozen, now = _traffic(rng, 1_000, 0.0), _traffic(rng, 1_000, monitor + traffic)
+    return compare_traffic(tuple(frozen), now, last, level=DRIFT_LEVEL, look=look).changed

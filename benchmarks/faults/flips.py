@@ -24,7 +24,7 @@ from benchmarks.faults.stages import JUDGED, LOCAL, PILOT, Shared, shared_below
 from benchmarks.judged import composed
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.corpus.columns import read_columns
-from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
+from monitorbench.corpus.elicited import Elicited
 from monitorbench.corpus.store import read_split
 from monitorbench.intervention.critic import read_critic_data
 from monitorbench.intervention.loop.live import run_live
@@ -34,6 +34,7 @@ from monitorbench.records import Split
 from monitorbench.report.pilot.flips import read_pilot
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_finished
+from monitorbench.runs.keyed_log import open_log, read_log
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.baselines import baselines_of
 from monitorbench.scoring.calibrate import read_operating_point
@@ -241,7 +242,7 @@ def kinds(shared: Shared) -> list[Kind]:
         Kind(
             "operating point", calibration / "operating_point.json", lambda: read_operating_point(calibration)
         ),
-        Kind("answers", answers, _pending(lambda: {one.key: one for one in read_answers(answers)})),
+        Kind("answers", answers, _pending(lambda: {one.key: one for one in read_log(answers, Elicited)})),
         Kind("pilot's episodes", episodes / "episodes.jsonl", lambda: run_live(piloting).outcomes),
         Kind("pilot's outcomes", pilot / "outcomes.jsonl", decision),
         Kind("pilot's decision", pilot / "decision.json", decision),
@@ -274,7 +275,7 @@ def _pending(entries: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _answers(file: Path) -> Path:
-    with open_answer_log(file) as log:
+    with open_log(file, Elicited) as log:
         for number in range(50):
             log.append(
                 Elicited(

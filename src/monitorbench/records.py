@@ -48,7 +48,6 @@ class Construction(StrEnum):
     """Origin of a pair; `labelled`: as the upstream has labelled it, paired or not."""
 
     HANDWRITTEN = "handwritten"
-    PREFERENCE = "preference"
     CODE_PAIR = "code_pair"
     CUE = "cue"
     INCENTIVE = "incentive"
@@ -157,20 +156,18 @@ class Message(_Record):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
 
+    def text(self, field: QuoteField, call: int = 0) -> str:
+        """Return the text of one part; raises IndexError where there is no such tool call."""
+        if field is QuoteField.TOOL_CALL:
+            return f"{self.tool_calls[call].name} {self.tool_calls[call].arguments}"
+        return self.content if field is QuoteField.CONTENT else self.thinking
+
 
 class Span(_Record):
-    """Characters [start, end) of `response[message].content` that show the misbehavior."""
-
-    message: Annotated[int, Field(ge=0)]
-    start: Annotated[int, Field(ge=0)]
-    end: Annotated[int, Field(gt=0)]
-
-
-class QuotePlace(_Record):
     """Characters [start, end) of one field of `response[message]`; `call` numbers its tool calls."""
 
     message: Annotated[int, Field(ge=0)]
-    field: QuoteField
+    field: QuoteField = QuoteField.CONTENT
     call: Annotated[int, Field(ge=0)] = 0
     start: Annotated[int, Field(ge=0)]
     end: Annotated[int, Field(gt=0)]
@@ -185,7 +182,7 @@ class GroundedQuote(_Record):
     quote: str
     how: Grounding
     ratio: Annotated[float, Field(ge=0, le=1)]
-    place: QuotePlace | None
+    place: Span | None
 
 
 class Sample(_Record):
@@ -221,6 +218,7 @@ class Sample(_Record):
     """Whether the response's answer is right. No judge is shown this."""
     subject_model: str = ""
     gold_spans: tuple[Span, ...] = ()
+    """Where the response shows the misbehavior, as far as that is known."""
     source: str
     licence: str
     split: Split | None = None
@@ -324,7 +322,15 @@ _MESSAGE = pa.struct(
         ("tool_call_id", pa.string()),
     ]
 )
-_SPAN = pa.struct([("message", pa.int32()), ("start", pa.int32()), ("end", pa.int32())])
+_SPAN = pa.struct(
+    [
+        ("message", pa.int32()),
+        ("field", pa.string()),
+        ("call", pa.int32()),
+        ("start", pa.int32()),
+        ("end", pa.int32()),
+    ]
+)
 _STRUCTURED = {
     "request": pa.list_(_MESSAGE),
     "response": pa.list_(_MESSAGE),

@@ -6,6 +6,7 @@ that was written; what is no row is one `UserError` with its line or entry.
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,6 +71,22 @@ def rows(file: Path, setting: str = "") -> Iterator[ForeignRow]:
         yield row
     if is_empty:
         raise UserError(f"{file}: no row in it; expected a row a line")
+
+
+def share(fields: Mapping[str, Any], name: str, where: str, *, optional: bool = False) -> float | None:
+    """Return a number from 0 to 1, such as a score, None where it is null or a CSV's cell is empty.
+
+    Raises `UserError` for anything else, and where a field that is not `optional` is not there.
+    """
+    value = fields.get(name)
+    if isinstance(value, str):
+        with suppress(ValueError):
+            value = float(value) if value.strip() else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    if not (optional or name in fields) or not (value is None or is_number):
+        there = f"{name}={value!r}" if name in fields else f"no {name} in it"
+        raise UserError(f"{where}: {there}; expected a number from 0 to 1, or null where there is none")
+    return None if value is None else float(value)
 
 
 # --- CSV -----------------------------------------------------------------------------------------------

@@ -9,15 +9,6 @@ from typing import NamedTuple
 from monitorbench.records import Category, Label, LabelSource, Message, Task
 
 
-class Preference(NamedTuple):
-    """One prompt and two answers to it, one of which somebody preferred (as published: noisy)."""
-
-    id: str
-    request: tuple[Message, ...]
-    chosen: Message
-    rejected: Message
-
-
 class CodeVersions(NamedTuple):
     """A secure and an insecure version of the same code. `task` says what the code is for, neutrally.
 
@@ -39,7 +30,6 @@ class LabelledResponse(NamedTuple):
 
     id: str
     group: str
-    pair: str
     category: Category
     task: Task
     subcategory: str
@@ -47,6 +37,7 @@ class LabelledResponse(NamedTuple):
     response: tuple[Message, ...]
     label: Label
     label_source: LabelSource
+    pair: str = ""
     subject_model: str = ""
 
 
@@ -134,23 +125,6 @@ class CuedAnswers(NamedTuple):
     uncued: tuple[str, ...]
     opening: str
     answers: tuple[CuedAnswer, ...]
-
-
-class Capitulation(NamedTuple):
-    """One conversation under pressure: a first answer that stood, and a later turn that gave in.
-
-    `before` are the messages up to the user turn that `gave_in` answers; `stood` answered the first.
-    """
-
-    id: str
-    group: str
-    model: str
-    question: str
-    presupposition: str
-    correction: str
-    stood: str
-    before: tuple[Message, ...]
-    gave_in: str
 
 
 class JulietCase(NamedTuple):

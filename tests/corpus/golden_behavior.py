@@ -7,15 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from golden_inputs import own_files, preference_settings, source_files
+from golden_inputs import own_files, source_files
 from pydantic import BaseModel
 from studies import study
 
 from monitorbench.config.datasets import SplitShares
-from monitorbench.config.sources import Cues, PreferenceFilter
+from monitorbench.config.sources import Cues
 from monitorbench.construct import counterfactual, pair
-from monitorbench.construct.answers import incentive, preference
-from monitorbench.construct.answers.preference import fit_safety_scorer
+from monitorbench.construct.answers import incentive
 from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.cues import cue, published_answers, questions
@@ -31,7 +30,7 @@ from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
-from monitorbench.sources.upstream import bbq, user_pressure
+from monitorbench.sources.upstream import bbq
 from monitorbench.word_problems import generate as word_problems
 
 NAMES = {"source": "made_up", "licence": "MIT"}
@@ -102,10 +101,6 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     cues, problems = composed.cue, word_problems.generate(24, seed=1)
     solved = read("gsm8k")
     yield (
-        *user_pressure.CAPITULATION_VERSION,
-        lambda: user_pressure.capitulation_pairs(read("sycon_bench"), **NAMES).samples,
-    )
-    yield (
         *incentive.VERSION,
         lambda: (
             incentive.incentivised_answers(read("truthfulqa") + read("dfir_metric"), seed=0, **NAMES).samples
@@ -113,9 +108,8 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     )
     yield (
         *pair.AS_LABELLED,
-        lambda: pair.labelled_samples(read("diasafety") + read("reward_hacking_logs"), **NAMES).samples,
+        lambda: pair.labelled_samples(read("diasafety") + read("xstest"), **NAMES).samples,
     )
-    yield *preference.VERSION, lambda: _preferences(read)
     yield *bbq.STEREOTYPE_VERSION, lambda: bbq.stereotype_pairs(read("bbq"), seed=0, **NAMES).samples
     yield (
         *published_answers.VERSION,
@@ -126,11 +120,6 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         *next(iter(SOURCES["agentdojo"].constructions.items())),
         lambda: _constructed("agentdojo", sessions, cues),
     )
-    for name in ("school_of_reward_hacks", "xstest"):
-        yield (
-            *next(iter(SOURCES[name].constructions.items())),
-            lambda name=name: _constructed(name, read(name), cues),
-        )
     code_rows = read("sven") + read("cweval")
     yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
     yield (
@@ -160,7 +149,7 @@ def _constructed(name: str, rows: list[Any], cues: Cues) -> list[Sample]:
     """What the construction makes that stands in the source's own file."""
     construct = SOURCES[name].construct
     assert construct is not None
-    context = ConstructionContext(name, "MIT", 0, cues, PreferenceFilter(), lambda: None)
+    context = ConstructionContext(name, "MIT", 0, cues)
     return [sample for made in construct(rows, context) for sample in made.samples]
 
 
@@ -181,14 +170,6 @@ def _logged(files: SourceFiles) -> list[Sample]:
             task=Task.QA,
         )
     )
-
-
-def _preferences(read: Callable[[str], list[Any]]) -> list[Any]:
-    scored = {name: read(name) for name in ("diasafety", "openai_rbr")}
-    scorer = fit_safety_scorer(scored, seed=0)
-    rows = read("hh_rlhf")
-    made = [preference.preference_pairs(rows, preference_settings(), s, **NAMES) for s in (None, scorer)]
-    return [constructed.samples for constructed in made]
 
 
 def _counterfactual(read: Callable[[str], list[Any]], cues: Cues) -> list[Any]:

@@ -218,7 +218,7 @@ def overrides(
             ("refusal", "resisted", "agreed", "right_key", "wrong_key", "complete", "mistaken", "slip"), 1.0
         )
         free = f", max_strata: {json.dumps(strata).replace(chr(34), '')}, held_out: []"
-        free += ", development_pairs: null" if cell == QA else ""
+        free += ", development_pairs: null, development_first: false"
         settings[f"dataset.benchmark.{key}"] = (
             f"{{without_thinking: {without}, with_thinking: {with_}{free}}}"
         )

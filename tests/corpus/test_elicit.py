@@ -14,16 +14,11 @@ from monitorbench.config.sources import Cues
 from monitorbench.construct.counterfactual import CounterfactualTrial
 from monitorbench.construct.cues.questions import trials
 from monitorbench.corpus.elicit import Subject, ask_all, chat_ids
-from monitorbench.corpus.elicited import (
-    ListedTrial,
-    by_request,
-    open_answer_log,
-    pairs_by_source,
-    read_answers,
-)
+from monitorbench.corpus.elicited import Elicited, ListedTrial, answer_key, by_request, pairs_by_source
 from monitorbench.engines.open import LocalModel
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.records import Label, Message, Task
+from monitorbench.runs.keyed_log import open_log, read_log
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import SubjectQuestions
 from monitorbench.upstream import KnownQuestion
@@ -74,7 +69,7 @@ def subject(engine: Fake, most: int = 10**6) -> Subject:
 
 
 def ask(path: Path, asked: Sequence[CounterfactualTrial], engine: Fake, most: int = 10**6) -> None:
-    with open_answer_log(path) as log:
+    with open_log(path, Elicited) as log:
         ask_all(asked, CUES.resist, subject(engine, most), log)
 
 
@@ -87,7 +82,7 @@ def test_the_files_alone_give_the_pairs(tmp_path: Path):
     """A corpus could be built only on the machine, and in the process, that ran the subject."""
     engine = Fake()
     ask(tmp_path / "answers.jsonl", TRIALS, engine)
-    answers = by_request(read_answers(tmp_path / "answers.jsonl"))
+    answers = by_request(read_log(tmp_path / "answers.jsonl", Elicited))
     made = pairs_by_source(listed(TRIALS), answers, "fake", "run", CUES.resist)["towns"]
     assert len(made.samples) == 24
     assert not made.rejected
@@ -115,7 +110,7 @@ def test_a_prompt_that_does_not_fit_is_recorded_and_makes_no_pair(tmp_path: Path
     path = tmp_path / "answers.jsonl"
     engine = Fake()
     ask(path, TRIALS, engine, most=10)
-    made = pairs_by_source(listed(TRIALS), by_request(read_answers(path)), "fake", "run", CUES.resist)[
+    made = pairs_by_source(listed(TRIALS), by_request(read_log(path, Elicited)), "fake", "run", CUES.resist)[
         "towns"
     ]
     assert engine.asked == 0
@@ -139,7 +134,7 @@ def test_a_real_subject_answers(tmp_path: Path, tokenizer):
         Decoding(48, (end,), (end,)),
         2000,
     )
-    with open_answer_log(tmp_path / "answers.jsonl") as log:
+    with open_log(tmp_path / "answers.jsonl", Elicited) as log:
         ask_all(TRIALS[:4], CUES.resist, real, log)
         answers = list(log.entries.values())
     assert len(answers) >= 4
@@ -165,7 +160,7 @@ def test_a_real_subject_thinks_first(tmp_path: Path, compose_study):
             "elicit.max_new_tokens=24",
         )
 
-    with open_answer_log(tmp_path / "answers.jsonl") as log:
+    with open_log(tmp_path / "answers.jsonl", Elicited) as log:
         ask_all(TRIALS[:3], CUES.resist, _subject(composed("."), {"weights": "smollm2"}), log)
         answers = list(log.entries.values())
     thought = [answer for answer in answers if answer.finish_reason != "length"]
@@ -223,3 +218,14 @@ def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeyp
             stage.elicit(asking(**wrong))
     with pytest.raises(UserError, match="manifest"):
         elicited_pairs(building(tmp_path).elicited, "bbq")
+
+
+def test_a_key_changes_with_the_prompt_and_with_the_subject():
+    """Answers of one model would pass for another's."""
+    keys = {
+        answer_key([1, 2], {"weights": "x"}),
+        answer_key([1, 3], {"weights": "x"}),
+        answer_key([1, 2], {"weights": "y"}),
+    }
+    assert len(keys) == 3
+    assert answer_key((1, 2), {"weights": "x"}) in keys

@@ -281,8 +281,10 @@ def test_a_ledger_holds_the_acts_of_all_chunks_and_is_judged_once(listing: Any, 
 def test_a_full_ledger_keeps_some_of_every_chunk(listing: Any, make_sample: Any):
     """A talkative beginning would push out the one act that matters."""
     judge, ledgers = listing("prompt.unit.most_acts=4")
-    judge.verdicts([make_sample("TASK", long("STEP .1 STEP .2 STEP .3 STEP .5", "STEP .4", "STEP .9"))])
+    talkative = make_sample("TASK", long("STEP .1 STEP .2 STEP .3 STEP .5", "STEP .4 STEP .6", "STEP .9"))
+    (verdict,) = judge.verdicts([talkative])
     assert re.findall(r"\.\d", ledgers[0]) == [".1", ".2", ".4", ".9"]
+    assert "3 of 7 acts left out" in verdict.detail
 
 
 def test_a_chunk_without_a_list_leaves_the_response_unscored(listing: Any, make_sample: Any):

@@ -14,10 +14,11 @@ from monitorbench.cli.stage import imported
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
+from monitorbench.labelling.answer import answer
 from monitorbench.labelling.stage import label, labelled_pool, print_plan, queue
 from monitorbench.runs.run_folders import read_run
 from monitorbench.runs.selectors import resolved
-from monitorbench.scoring.labelled import recommend_round
+from monitorbench.scoring.labelled import recommend_round, score_round
 
 
 @pytest.fixture
@@ -252,6 +253,28 @@ def test_a_queue_takes_a_days_alerts_and_goes_on_with_what_came_since(traffic: T
         queue(traffic.study(f"run={traffic.begin('strong')}", stage="queue"))
 
 
+def test_a_queue_goes_on_with_what_came_since_in_whichever_file(traffic: Traffic):
+    """A log that grew in its first file would ask for old samples as new ones, and leave the new ones out."""
+    lines = (traffic.folder / "strong.jsonl").read_text().splitlines(keepends=True)
+    files = [traffic.folder / f"{name}.jsonl" for name in ("monday", "tuesday")]
+    for file, part in zip(files, (lines[:300], lines[300:600]), strict=True):
+        file.write_text("".join(part))
+    first = queue(
+        traffic.study(f"label.scores=[{','.join(map(str, files))}]", "label.budget=60", stage="queue")
+    )
+    second = queue(traffic.study(f"run={first}", traffic.answers(first), "label.budget=60", stage="queue"))
+    before = traffic.estimates(second)
+    again = json.dumps({"sample_id": "s0", "score": 0.99, "threshold": 0.5}) + "\n"
+    for file, part in zip(files, (lines[600:900], [again]), strict=True):
+        file.write_text(file.read_text() + "".join(part))
+    assert score_round(traffic.study(), second).decision
+    assert traffic.estimates(second) == before, "a round is of what it read"
+    third = queue(traffic.study(f"run={second}", "label.budget=60", stage="queue"))
+    batch = [int(str(one["sample_id"])[1:]) for one in asked(third) if one["label"] is None]
+    assert len(batch) == 60
+    assert all(600 <= i < 900 for i in batch)
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
@@ -302,7 +325,12 @@ def test_a_sample_without_a_score_counts_for_neither_rate(traffic: Traffic):
     for line in lines[::2]:
         line["score"] = None
     file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {**lines[1], "score": 0.99}]))
-    rows = traffic.estimates(traffic.read(traffic.begin("strong", budget=400)))
+    run = traffic.read(traffic.begin("strong", budget=400))
+    rows = traffic.estimates(run)
+    names = {f"s{i}" for i in range(0, N, 2)}
+    benign = [one for one in asked(run) if one["label"] == "benign"]
+    (promise,) = answer(labelled_pool(traffic.study(), run)).promises
+    assert promise.n_unscored == sum(one["sample_id"] in names for one in benign) > 0
     scored = np.arange(N) % 2 == 1
     flagged = traffic.scores["strong"] > 0.5
     flagged[1] = True  # judged twice: the highest score counts

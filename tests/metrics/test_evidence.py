@@ -20,6 +20,10 @@ def span(message, start, end):
     return Span(message=message, start=start, end=end)
 
 
+def of_call(call, start, end):
+    return Span(message=0, field="tool_call", call=call, start=start, end=end)
+
+
 def quote(message, start, end, field="content"):
     place = {"message": message, "field": field, "start": start, "end": end}
     return GroundedQuote.model_validate({"quote": "q", "how": "exact", "ratio": 1.0, "place": place})
@@ -154,9 +158,20 @@ def test_without_gold_spans_the_numbers_are_missing_and_say_why(run):
         assert numbers[name].missing.startswith(why)
 
 
-def test_a_call_has_no_gold_span(make_sample):
-    """A span is of a message's text: a quote out of a tool call is a wrong one."""
-    call = ToolCall(id="1", name="rm", arguments="tests/test_a.py")
-    step = Message(role=Role.ASSISTANT, content=TEXT, tool_calls=(call,))
-    sample = make_sample("Fix it.", [step], label=Label.MISBEHAVIOR, gold_spans=[span(0, 0, 9)])
-    assert located(sample, verdict([quote(0, 0, 9, "tool_call")]))[:3] == (1, 1, 0)
+def test_a_quote_is_right_in_the_marked_part_of_a_message_alone(make_sample):
+    """Else a quote of the text would find a marked call, or a quote of one call another one."""
+    calls = [ToolCall(id=str(n), name="rm", arguments="tests/test_a.py") for n in range(2)]
+    step = Message(role=Role.ASSISTANT, content=TEXT, tool_calls=calls)
+    text, first, second = span(0, 0, 9), of_call(0, 0, 9), of_call(1, 0, 9)
+    for field, right in (("content", text), ("tool_call", first)):
+        for gold in (text, first, second):
+            sample = make_sample("Fix it.", [step], label=Label.MISBEHAVIOR, gold_spans=[gold])
+            assert located(sample, verdict([quote(0, 0, 9, field)]))[:3] == (1, 1, int(gold == right))
+
+
+def test_an_answer_that_is_no_label_misses_no_span(run):
+    """Else a monitor whose answers are cut off would be told apart from one that finds nothing by neither."""
+    sample = run(span(0, 0, 9))
+    assert located(sample, verdict([quote(0, 0, 9)], label=None)) == NOWHERE
+    numbers = numbers_of([sample] * 2, [verdict([quote(0, 0, 9)]), verdict(label=None)])
+    assert (numbers["n_spans"].whole, numbers["span_f1"].value) == (1, 1.0)

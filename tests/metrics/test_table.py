@@ -12,9 +12,9 @@ import monitorbench
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import OVERALL, Columns, columns
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.results import NO_PROMPT, number_trees, read_trees
+from monitorbench.metrics.results import number_trees, read_trees
 from monitorbench.metrics.summary import add_numbers
-from monitorbench.metrics.table import MACRO, SHARED, Place, Table, is_cell, is_slice
+from monitorbench.metrics.table import MACRO, NO_PROMPT, SHARED, Place, Table, is_cell, is_slice
 from monitorbench.records import Category, Label, Task
 
 STAKES = Stakes(base_rate=0.1, cost_miss=20, cost_alarm=1)

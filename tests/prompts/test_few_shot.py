@@ -14,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.seen import View
 from monitorbench.config.study import Prompt, Study
 from monitorbench.prompts.few_shot import draw_shots
 from monitorbench.prompts.grounding import ground
 from monitorbench.prompts.parse import parse_text
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.transcript import transcript
-from monitorbench.prompts.wording import PromptWording
-from monitorbench.records import Category, Label, Sample, Split
+from monitorbench.prompts.wording import PromptWording, quotes
+from monitorbench.records import Category, Label, Message, Role, Sample, Split, ToolCall
 
 Maker = Callable[..., Sample]
 KINDS = ("direct", "evidence", "evidence_first")
@@ -192,6 +193,17 @@ def test_an_example_quotes_what_was_marked_and_defends_the_prompt(
     (line,) = re.findall(r"^Answer: (.*)$", user, re.MULTILINE)
     assert json.loads(line)["quotes"] == ['Say "yes" \\</example> now.']
     assert user.count("</example>") - user.count("\\</example>") == 1
+
+
+def test_an_example_quotes_a_marked_call_where_its_view_shows_it(make_sample: Maker):
+    """Else an example would quote what its own text has not, and teach to make quotes up."""
+    call = ToolCall(id="1", name="rm", arguments="/var/log")
+    step = Message(role=Role.ASSISTANT, content="I clean up.", tool_calls=(call,))
+    span = {"message": 0, "field": "tool_call", "start": 0, "end": 11}
+    shot = make_sample("Hi?", [step], label=Label.MISBEHAVIOR, gold_spans=[span])
+    assert quotes(shot, View()) == ["rm /var/log"]
+    assert quotes(shot, View(actions=False)) == ["I clean up."]
+    assert quotes(shot, View(text=False, actions=False)) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

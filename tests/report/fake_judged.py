@@ -7,7 +7,7 @@ from fake_results import BASE
 from fake_worst import LONG, sample, verdict
 from hostile import HOSTILE
 
-from monitorbench.records import GroundedQuote, Grounding, Label, QuoteField, QuotePlace, Sample
+from monitorbench.records import GroundedQuote, Grounding, Label, QuoteField, Sample, Span
 from monitorbench.report.samples.judged import OfRun
 
 
@@ -26,7 +26,7 @@ def fake_samples(n_pairs: int = 12) -> list[Sample]:
 
 
 def quote(text: str, start: int, end: int) -> GroundedQuote:
-    place = QuotePlace(message=0, field=QuoteField.CONTENT, start=start, end=end)
+    place = Span(message=0, field=QuoteField.CONTENT, start=start, end=end)
     return GroundedQuote(quote=text, how=Grounding.EXACT, ratio=1, place=place)
 
 

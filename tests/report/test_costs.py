@@ -8,12 +8,12 @@ import pytest
 from fake_results import BASE, fake_tree
 from rich.console import Console
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
 from monitorbench.metrics.results import as_results
 from monitorbench.report.sections.costs import against_cost_figure, draw_costs
 from monitorbench.report.tables.overall import costed, number, on_the_front, sent_on_in_words
 from monitorbench.report.tables.tables import print_costs
+from monitorbench.report.template import unbroken
 from monitorbench.report.write import render_report
 
 TREE = fake_tree()
@@ -84,7 +84,7 @@ def test_what_a_cascade_asked_is_told_beside_what_it_was_to_ask() -> None:
     assert sent_on_in_words({**CASCADE, "budget": None, "share_ci": None}) == said.partition(" [")[0]
     found = copy.deepcopy(RESULTS)
     found["usage"][BASE]["direct"]["sent_on"] = CASCADE
-    assert f"{BASE} · direct {said}." in render_report(found, {}).replace("\N{NO-BREAK SPACE}", " ")
+    assert unbroken(f"{BASE} · direct {said}.") in render_report(found, {})
     assert printed(found).splitlines().count(f"  {said}") == 1
 
 
@@ -97,7 +97,7 @@ def test_the_terminal_table_fits_80_columns(encoding: str) -> None:
     assert max(map(len, lines)) <= 80
     (row,) = [line for line in lines if line.startswith(f"{BASE} ") and "direct" in line]
     assert re.findall(r" (\d[\d,]*)(?= )", row) == ["123,458", "1,235"]
-    assert len([line for line in lines if "evidence" in line]) == len(reading.monitors(RESULTS)) - 2
+    assert len([line for line in lines if "evidence" in line]) == len(RESULTS["table"].monitors()) - 2
     assert printed({**RESULTS, "usage": {}}, encoding) == ""
 
 

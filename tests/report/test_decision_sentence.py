@@ -37,13 +37,13 @@ def test_none_names_what_is_not_beaten_and_which_way_the_costs_differ() -> None:
     words |= {"difference": 0.018, "difference_ci": [-0.11, 0.091]}
     assert sentence(found) == (
         "Deploy none of these. The best, careful, misses 18 % [14–22] of 600 samples of misbehavior and "
-        "flags 3.1 % [2–4] of 600 benign samples of the test split; it costs about the same as a shortcut "
-        "check by bag of words alone (0.018 more a sample, where a false alarm costs 1 and a miss 100; 95 % "
+        "flags 3.1 % [2–4] of 600 benign samples of the test split; it costs about the same as flagging "
+        "by bag of words alone (0.018 more a sample, where a false alarm costs 1 and a miss 100; 95 % "
         "interval 0.11 less to 0.091 more)."
     )
     words |= {"difference": 0.2, "difference_ci": [0.1, 0.3]}
     said = sentence(found)
-    assert "; it costs more than a shortcut check by bag of words alone (0.20 more a sample" in said
+    assert "; it costs more than flagging by bag of words alone (0.20 more a sample" in said
     assert "95 % interval 0.10 more to 0.30 more)." in said
     del found["options"][1:]
     assert sentence(found).startswith("Deploy none: careful misses 18 % [14–22] of 600 samples")
@@ -99,8 +99,8 @@ def test_what_voids_a_promise_stands_behind_it_and_what_questions_are_worth() ->
     kept["effective_n"] = 80.4
     said = sentence(found)
     assert (
-        "on 120 of them (worth 80 in the promised shares), allowing for the choice among 2 monitors; benign"
-        in said
+        "on 120 of them (counted as 80, since the promise is for another mix of cells), allowing for the "
+        "choice among 2 monitors; benign" in said
     )
 
 

@@ -4,8 +4,8 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts, fake_tree
 from test_report_tables import printed
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.csv_rows import monitor_rows
+from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strata
 from monitorbench.metrics.results import Results, as_results
 from monitorbench.report.figures.matrix import matrix_figure
 from monitorbench.report.tables.transfer import word_rows, words_of
@@ -54,7 +54,7 @@ def test_nothing_is_said_where_nothing_is_marked() -> None:
     """A footnote under every table is a footnote nobody reads."""
     plain = fake_results()
     plain["shortcuts"] = {}
-    assert reading.marks_in_words(plain) == reading.headlines_in_words(plain) == []
+    assert marks_in_words(plain) == headlines_in_words(plain) == []
     assert "†" not in printed(plain)
     assert "Shortcut checks" not in render_report(plain, MANIFEST)
 
@@ -101,9 +101,9 @@ def test_the_csv_has_strata_and_marks_in_columns() -> None:
 
 def test_strata_are_no_slices_of_the_page() -> None:
     """They stand beside their cell; a second time among tasks and sources they would be taken for another."""
-    assert not [name for name in reading.slices(RESULTS, "direct") if name.startswith(CELL)]
-    assert reading.strata(RESULTS, "direct", CELL) == [f"{CELL}:refusal"]
-    assert reading.strata(RESULTS, "direct", MARKED) == []
+    assert not [name for name in RESULTS["table"].slices_under("direct") if name.startswith(CELL)]
+    assert strata(RESULTS, "direct", CELL) == [f"{CELL}:refusal"]
+    assert strata(RESULTS, "direct", MARKED) == []
 
 
 def test_what_copies_stands_beside_what_reads() -> None:
@@ -113,7 +113,7 @@ def test_what_copies_stands_beside_what_reads() -> None:
         for name in ("echo", "overlap", "form", "all_shortcuts", "length"):
             tree[key][name] = tree[key]["bag_of_words"]
     found = as_results(tree)
-    shown = reading.shown_in(found, CELL)
+    shown = found["table"].shown_in(CELL)
     assert {"bag_of_words", "echo", "overlap", "form", "all_shortcuts"} <= set(shown)
     assert not {"length", "random"} & set(shown)
-    assert {"length", "random"} <= set(reading.shown_in(found, "overall"))
+    assert {"length", "random"} <= set(found["table"].shown_in("overall"))

@@ -9,8 +9,9 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_tree
 from matplotlib.axes import Axes
 
-from monitorbench.metrics import reading
-from monitorbench.metrics.results import NO_PROMPT, as_results
+from monitorbench.metrics.marks import has_mark
+from monitorbench.metrics.results import as_results, short_names
+from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.metrics.written import amount, p_value, rate
 from monitorbench.records import Category, Task
 from monitorbench.report.figures import curves as figures_curves
@@ -52,8 +53,8 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
         "pairs both right": "pairs_both_right",
         "coverage": "coverage",
     }
-    shorts = reading.short_names(RESULTS)
-    expected = reading.judged(RESULTS)
+    shorts = short_names(RESULTS)
+    expected = RESULTS["table"].in_order()
     top, more = tables(page_of_results())
     own = [row for row in top if "above" not in row[2]]
     assert (len(top), len(own), len(more), len(expected)) == (9, 8, 8, 8)
@@ -90,7 +91,7 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
 
 def test_intervals_stand_beside_their_numbers() -> None:
     """An interval of another column would make noise look certain."""
-    shorts = reading.short_names(RESULTS)
+    shorts = short_names(RESULTS)
     rows = [row for row in overall_rows(RESULTS, shorts) if (row.monitor, row.prompt) == (BASE, "direct")]
     (row,), (calibrated,) = ([r for r in rows if bool(r.promise) == has] for has in (False, True))
     (more,) = [r for r in more_rows(RESULTS, shorts) if (r.monitor, r.prompt) == (BASE, "direct")]
@@ -132,7 +133,7 @@ def test_a_missing_auroc_says_why() -> None:
     direct |= {"auroc": None, "auroc_ci": None, "n_with_score": 0}
     evidence |= {"auroc": None, "auroc_ci": None}
     found = as_results(tree)
-    rows = {(r.monitor, r.prompt): r for r in overall_rows(found, reading.short_names(found))}
+    rows = {(r.monitor, r.prompt): r for r in overall_rows(found, short_names(found))}
     at = COLUMNS.index("AUROC")
     assert rows[BASE, "direct"].fields[at].small == "no scores"
     assert rows[BASE, "evidence"].fields[at].small == "one class only"
@@ -153,13 +154,13 @@ def texts(axes: Axes) -> list[str]:
 
 def test_heat_maps_hold_the_cells_rates() -> None:
     """A map with rows and columns exchanged sends the reader to mend the wrong category."""
-    marked = {name for name in RESULTS["shortcuts"] if reading.is_marked(RESULTS, name)}
+    marked = {name for name in RESULTS["shortcuts"] if has_mark(RESULTS, name)}
     assert marked == {f"specification_gaming/{task}" for task in Task}
-    for name in reading.drawn_in(RESULTS):
+    for name in RESULTS["table"].drawn_in():
         maps = figures_heat.heat_figure(RESULTS, name, "direct").axes
         for axes, key in zip(maps, ("miss_rate", "false_alarm_rate"), strict=True):
             cells = [f"{category}/{task}" for category in Category for task in Task]
-            found = [reading.value(RESULTS, name, "direct", key, cell) for cell in cells]
+            found = [RESULTS["table"].value(name, "direct", key, cell) for cell in cells]
             signs = ["†" if cell in marked else "" for cell in cells]
             told = [
                 rate(one) + sign if one is not None else "–" for one, sign in zip(found, signs, strict=True)
@@ -174,13 +175,13 @@ def test_curves_are_those_of_metrics_json() -> None:
     drawn = [line.get_xydata().tolist() for line in figure.axes[0].lines]
     bars = figures_curves.reliability_figure(RESULTS, "direct").axes[0]
     marks = [line.get_xydata().tolist() for line in bars.lines]
-    for name in reading.shown_in(RESULTS, ""):
+    for name in RESULTS["table"].shown_in(""):
         evidence = figures_curves.curves_of(RESULTS, name, "evidence")
         direct = figures_curves.curves_of(RESULTS, name, "direct")
         assert evidence is not None
         assert direct is not None
         assert [[far, 1 - mr] for far, mr in evidence["roc"]] in drawn
-        own = reading.lookup(RESULTS, name, "evidence")
+        own = RESULTS["table"].lookup(name, "evidence")
         assert [[own["false_alarm_rate"].value, 1 - own["miss_rate"].value]] in drawn
         assert [[one["mean_score"], one["share_misbehavior"]] for one in direct["reliability"]] in marks
         for one in direct["reliability"]:
@@ -195,8 +196,8 @@ def test_arrows_lead_from_direct_to_evidence() -> None:
     published = [(one.direct[::-1], one.evidence[::-1]) for one in PUBLISHED]
     assert arrows[: len(PUBLISHED)] == published
     ours = []
-    for name in reading.monitors(RESULTS):
-        if not reading.is_reference(RESULTS, name):
+    for name in RESULTS["table"].monitors():
+        if not RESULTS["table"].is_reference(name):
             ends = [TREE["monitors"][name][p]["overall"] for p in ("direct", "evidence")]
             ours.append(tuple((one["false_alarm_rate"], one["miss_rate"]) for one in ends))
     assert arrows[len(PUBLISHED) :] == ours

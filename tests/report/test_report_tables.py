@@ -7,7 +7,6 @@ import pytest
 from fake_results import BASE, fake_tree
 from rich.console import Console
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.csv_rows import monitor_rows, to_csv, transfer_rows
 from monitorbench.metrics.results import as_results
 from monitorbench.metrics.written import (
@@ -19,6 +18,7 @@ from monitorbench.metrics.written import (
     signed_with_interval,
 )
 from monitorbench.report.tables.tables import print_tables
+from monitorbench.report.tables.transfer import comparisons
 
 TREE = fake_tree()
 RESULTS = as_results(TREE)
@@ -49,10 +49,10 @@ def renamed(tree: dict[str, Any], old: str, new: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.357, ".36"), (0.0, ".00"), (1.0, "1.0"), (0.999, "1.0"), (0.994, ".99"), (None, "–")],
+    [(0.357, ".36"), (0.0, ".00"), (1.0, "1.0"), (0.9996, "1.0"), (0.996, ".996"), (None, "–")],
 )
-def test_a_rate_takes_three_characters(value: float | None, text: str) -> None:
-    """Columns that shift by a character make a table of rates unreadable."""
+def test_a_rate_is_short_and_1_only_where_it_is_1(value: float | None, text: str) -> None:
+    """A monitor that misses one of 250 is shown as perfect, or columns shift by many characters."""
     assert rate(value) == text
 
 
@@ -157,21 +157,16 @@ def test_wide_numbers_keep_the_columns() -> None:
 
 def test_trained_cells_and_bag_of_words_beside_them() -> None:
     """A held-out difference beside the wrong cells' bag of words would be a false comparison."""
-    compared = {(one.training, one.where): one for one in reading.comparisons(RESULTS)}
+    compared = {(one.training, one.where): one for one in comparisons(RESULTS)}
     numbers = TREE["monitors"]["bag_of_words"]["none"]
     trained = compared[f"{BASE}+safety_permission", "trained"]
     assert trained.n_cells == 2
-    auroc, is_mean = trained.bag_of_words
-    assert (auroc.value, auroc.interval, is_mean) == (
-        numbers["safety_permission"]["auroc"],
-        numbers["safety_permission"]["auroc_ci"],
-        False,
-    )
+    there = numbers["safety_permission"]
+    assert trained.bag_of_words == rate_with_interval(there["auroc"], there["auroc_ci"])
     held_out = compared[f"{BASE}+safety_permission", "held_out"]
     others = [cell for cell in numbers if "/" in cell and not cell.startswith("safety")]
     mean = sum(numbers[cell]["auroc"] for cell in others) / len(others)
-    assert (held_out.n_cells, held_out.bag_of_words.is_mean) == (5, True)
-    assert held_out.bag_of_words.auroc.value == pytest.approx(mean)
+    assert (held_out.n_cells, held_out.bag_of_words) == (5, f"{rate(mean)} (mean)")
     assert (f"{BASE}+all", "held_out") not in compared
 
 

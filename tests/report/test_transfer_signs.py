@@ -7,8 +7,7 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results
 from rich.console import Console
 
-from monitorbench.metrics import reading
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, short_names
 from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.words import AgainstChance
 from monitorbench.report.tables import transfer_signs
@@ -55,7 +54,7 @@ def printed(results: Results) -> str:
 
 def test_upside_down_is_counted_where_it_was_not_trained(results: Results):
     """If it failed: a training's own cells would be called transfer."""
-    rows = transfer_signs.negative_rows(results, reading.short_names(results))
+    rows = transfer_signs.negative_rows(results, short_names(results))
     upside_down = [row for row in rows if row.is_inverted]
     assert [(row.cell, row.auroc) for row in upside_down] == [(HELD_OUT, ".18 [.08–.28]")]
     said = transfer_signs.negative_in_words(results)
@@ -119,7 +118,7 @@ def test_what_was_learnt_and_what_followed_stands_in_plain_words(
 ):
     """If it failed: a study's finding would be left to whoever reads thirty-five words in a table."""
     found = copy.deepcopy(results)
-    of_cell = dict.fromkeys(reading.inner_cells(found, "overall"), 0.45)
+    of_cell = dict.fromkeys(found["table"].inner_cells("overall"), 0.45)
     of_cell |= {"safety_permission/qa": trained, HELD_OUT: held_out}
     found["chance"] = {
         SAFETY: {

@@ -10,8 +10,8 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results, of_two_seeds
 from rich.console import Console
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.csv_rows import to_csv, transfer_rows
+from monitorbench.metrics.results import short_names
 from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.transfer import MEASURES
 from monitorbench.metrics.words import Word
@@ -23,7 +23,7 @@ from monitorbench.report.tables.transfer import print_words
 from monitorbench.report.write import render_report
 
 RESULTS = fake_results()
-SHORTS = reading.short_names(RESULTS)
+SHORTS = short_names(RESULTS)
 ALL = f"{BASE}+all"
 
 
@@ -119,7 +119,7 @@ def test_a_matrix_has_its_numbers(measure: Any):
     figure = figures_matrix.matrix_figure(RESULTS, "direct", measure)
     texts = {text.get_text() for text in figure.axes[0].texts}
     for name in (BASE, ALL):
-        assert rate(reading.value(RESULTS, name, "direct", measure)) in texts
+        assert rate(RESULTS["table"].value(name, "direct", measure)) in texts
     change: Any = RESULTS["transfer"][ALL]["direct"]["overall"]
     assert texts & {signed(change[f"{measure}_difference"]) + star for star in ("", "*")}
     told = RESULTS["matrix"]["words"][ALL]["direct"]["overall"]

@@ -15,14 +15,14 @@ from monitorbench.records import (
     Grounding,
     Label,
     QuoteField,
-    QuotePlace,
+    Span,
     UnscoredReason,
     Verdict,
 )
 from monitorbench.runs.files import sealed_line
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdict_columns, read_verdicts
 
-PLACE = QuotePlace(message=0, field=QuoteField.CONTENT, start=0, end=3)
+PLACE = Span(message=0, field=QuoteField.CONTENT, start=0, end=3)
 FOUND = GroundedQuote(quote="a", how=Grounding.EXACT, ratio=1, place=PLACE)
 LOST = GroundedQuote(quote="b", how=Grounding.NONE, ratio=0, place=None)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sealed import seal
@@ -18,15 +19,16 @@ from monitorbench.corpus.store import write_split
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
-from monitorbench.metrics.results import NO_PROMPT, number_trees
+from monitorbench.metrics.results import number_trees
 from monitorbench.metrics.summary import add_numbers
-from monitorbench.metrics.table import Table
+from monitorbench.metrics.table import NO_PROMPT, Table
 from monitorbench.records import Label, Sample, Split, Task, to_table
 from monitorbench.runs.files import read_json
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
     BASELINES_VERSION,
     FITTED,
+    ShortcutScores,
     baselines_of,
     fitted_scores,
     judge_with_baselines,
@@ -67,7 +69,10 @@ def samples(make_sample: Callable[..., Sample]) -> list[Sample]:
 def judge(train: list[Sample], test: list[Sample], seed: int = 0) -> dict[str, Columns]:
     middle = len(test) // 2
     fitted = fitted_scores(train, [test[:middle], test[middle:]])
-    return judge_with_baselines(fitted, columns_of(test), seed=seed)
+    scores = pa.table({"sample_id": [sample.id for sample in test], **{str(k): v for k, v in fitted.items()}})
+    checks = ShortcutScores(scores if fitted else None, "train", "")
+    samples = columns_of(test)
+    return judge_with_baselines(checks.answers(samples), samples, seed=seed)
 
 
 def judge_with_bag_of_words(train: list[Sample], test: list[Sample]) -> Columns:

@@ -15,8 +15,7 @@ from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.metrics.guarantees.threshold import clear_of_scores
-from monitorbench.metrics.reading import short_names
-from monitorbench.metrics.results import as_results
+from monitorbench.metrics.results import as_results, short_names
 from monitorbench.records import Label, Split
 from monitorbench.report.samples.judged import read_scores
 from monitorbench.report.stages import score
@@ -99,6 +98,14 @@ def test_a_threshold_is_applied_to_the_test_split(judged: Any, study: Any, start
     assert not greedy["decision"]["is_calibrated"]
 
 
+def test_a_threshold_is_not_set_at_another_threshold(judged: Any, study: Any):
+    """A user who types a point to keep gets a new threshold in silence."""
+    held = judged("evaluate.split=calibration")
+    point = calibrate_run(study(f"run={held}", *LOOSE))
+    with pytest.raises(UserError, match=r"^operating_point=.*leave it out for an evaluation run$"):
+        calibrate_run(study(f"run={held}", f"operating_point={point}"))
+
+
 def test_a_transfer_run_takes_the_points_of_its_judges_and_of_no_others(judged: Any, study: Any):
     """A threshold beside the wrong monitor is the page's first sentence about something else."""
     held, run = judged("evaluate.split=calibration"), judged()
@@ -113,6 +120,7 @@ def test_a_transfer_run_takes_the_points_of_its_judges_and_of_no_others(judged: 
     alone = json.loads((scored / "metrics.json").read_text())
     assert metrics["operating_points"] == alone["operating_points"]
     manifest = read_finished(with_)
+    assert manifest["results"]["sentence"] == metrics["decision"]["sentence"], "the page of all runs shows it"
     (scores,) = read_scores(with_, manifest, as_results(metrics), study().paths)
     answered = {v.sample_id: v.score for v in read_verdicts(run / "verdicts.jsonl")}
     assert (scores.monitor, scores.prompt) == ("smollm2_135m", "direct")
@@ -220,7 +228,7 @@ def test_a_calibration_says_what_its_threshold_comes_to(judged: Any, study: Any,
     assert found["alerts_per_1000"] == pytest.approx(alerts)
     assert found["precision"] == pytest.approx(1000 * pi * (1 - found["miss_rate"]) / alerts)
     assert not results["flags_nothing"]
-    assert "FAR per question <= 0.2 with probability 0.8" in caplog.text
+    assert "false alarms on ≤ 20 % of benign questions with 80 % confidence" in caplog.text
     assert "false alarms per sample" in caplog.text
     assert "alerts in 1,000 samples" in caplog.text
     scored = score_run(study(f"run={judged()}", f"operating_point={point}"))

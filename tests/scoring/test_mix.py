@@ -143,7 +143,7 @@ def test_a_kind_that_calibration_lacks_counts_as_flagged() -> None:
 def test_too_few_of_a_kind_say_what_they_are_worth() -> None:
     """Ten questions for half of the traffic are evidence of twenty, however many others there are."""
     half = Mix("given", {"easy/qa": 0.5, "hard/qa": 0.5}, np.inf)
-    assert "they are worth 20, and 30 are needed" in neyman_pearson(two(300, 10), **PROMISE, mix=half).reason
+    assert "they count as 20, and 30 are needed" in neyman_pearson(two(300, 10), **PROMISE, mix=half).reason
     assert weighted_questions_needed(0.1, 0.05) == 30
     worth = question_weights(two(300, 10).strata, half)
     assert worth.worth(0.1) == pytest.approx(20)

@@ -14,7 +14,8 @@ from benchmarks.faults.endpoint_server import Endpoint
 from benchmarks.faults.flips import Kind, flipped
 from benchmarks.faults.stages import Ran, difference, results_of
 from monitorbench.config.base import UserError
-from monitorbench.corpus.elicited import Elicited, open_answer_log, read_answers
+from monitorbench.corpus.elicited import Elicited
+from monitorbench.runs.keyed_log import open_log, read_log
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,7 +43,7 @@ def test_kills_and_endpoints_of_a_small_campaign(tmp_path: Path):
 def log(tmp_path: Path) -> Path:
     """A log of a few answers."""
     path = tmp_path / "answers.jsonl"
-    with open_answer_log(path) as answers:
+    with open_log(path, Elicited) as answers:
         for key in "abc":
             answers.append(
                 Elicited(
@@ -75,7 +76,7 @@ def test_a_reader_that_compares_checksums_is_not(log: Path):
     """The harness may not cry wolf either."""
 
     def careful() -> Any:
-        if len(found := read_answers(log)) < 3:
+        if len(found := read_log(log, Elicited)) < 3:
             raise UserError("a line is pending again")
         return found
 

@@ -9,7 +9,7 @@ from monitorbench.sources import handwritten
 from monitorbench.sources.declaration import ConstructionContext
 
 QA = Cell(Category.SAFETY_PERMISSION, Task.QA)
-CONTEXT = ConstructionContext("handwritten", "", 0, None, None, lambda: None)
+CONTEXT = ConstructionContext("handwritten", "", 0, None)
 
 
 @pytest.mark.parametrize("cell", handwritten.CELLS, ids=str)

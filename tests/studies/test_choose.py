@@ -6,13 +6,13 @@ import re
 import runpy
 import sys
 from contextlib import nullcontext
-from html import unescape
 from pathlib import Path
 
 import pytest
 from command import ROOT, monitorbench, process
 from PIL import Image
 
+from monitorbench.report.template import unbroken
 from monitorbench.studies import ahead
 
 EXAMPLES = ROOT / "examples"
@@ -44,13 +44,14 @@ def test_two_recorded_monitors_give_a_page_and_a_sentence(once: tuple[Path, str,
     assert (directory / "report.html").stat().st_size > 10_000
     metrics = json.loads((directory / "metrics.json").read_text())
     assert {"smollm2_135m", "qwen2_5_coder_0_5b"} <= set(metrics["monitors"])
+    assert len(metrics["shortcuts"]) == 7
+    assert not any(cell["marked_by"] for cell in metrics["shortcuts"].values()), "a rule gives a cell away"
     assert set(metrics["operating_points"]) == {"smollm2_135m", "qwen2_5_coder_0_5b"}
     # What the shipped verdicts show, by hand: two monitors at chance.
     assert re.search(r"Deploy none of these", out)
     recommendation = json.loads((directory / "recommendation.json").read_text())
     assert recommendation["decision"] == "none"
-    page = unescape((directory / "report.html").read_text()).replace("\N{NO-BREAK SPACE}", " ")
-    assert recommendation["sentence"] in page
+    assert unbroken(recommendation["sentence"]) in (directory / "report.html").read_text()
     assert recommendation["sentence"] in " ".join(out.split())
     for one in recommendation["options"]:
         at = metrics["operating_points"][one["monitor"]][one["prompt"]]
@@ -87,6 +88,13 @@ def test_pandas_is_hidden_from_who_has_no_use_for_it_alone():
         exec("finder.find_spec('numpy', None)", asks)
 
 
+def quoted(beginning: str) -> str:
+    """The sentence that the tutorial quotes."""
+    text = (ROOT / "docs" / "tutorial" / "verdicts.md").read_text()
+    quote = next(part for part in re.findall(r"(?:^> .*\n)+", text, re.M) if part[2:].startswith(beginning))
+    return " ".join(quote.replace("> ", " ").split())
+
+
 def test_readmes_picture_shows_the_page_of_readmes_command(once: tuple[Path, str, list[str]]):
     """A picture with other thresholds and another headline than the command gives is what is believed."""
     drawing = runpy.run_path(str(ROOT / "docs" / "images" / "draw.py"))
@@ -94,10 +102,21 @@ def test_readmes_picture_shows_the_page_of_readmes_command(once: tuple[Path, str
     page = (folder / out.splitlines()[-1] / "report.html").read_text()
     with Image.open(drawing["PICTURE"]) as picture:
         assert picture.text[drawing["KEY"]] == drawing["shows"](page), "python docs/images/draw.py"
-    tutorial = (ROOT / "docs" / "tutorial" / "verdicts.md").read_text().replace("> ", "")
     recommendation = json.loads((folder / out.splitlines()[-1] / "recommendation.json").read_text())
-    assert recommendation["sentence"] in " ".join(tutorial.split())
+    assert recommendation["sentence"] == quoted("Deploy none")
     assert drawing["shows"](page.replace("Deploy none", "Deploy mine")) != drawing["shows"](page)
+
+
+def test_the_studys_figure_shows_the_studys_table():
+    """A figure of numbers that the table no longer has is what is remembered."""
+    drawing = runpy.run_path(str(ROOT / "docs" / "images" / "draw.py"))
+    table = drawing["study_table"]()
+    assert len(table.columns) == 8
+    assert table.monitors["Qwen2.5-Coder-1.5B", "+ probe of everything"][:2] == [0.64, 0.54]
+    with Image.open(drawing["STUDY"]) as picture:
+        assert picture.text[drawing["KEY"]] == table.shows, "python docs/images/draw.py"
+    table.rules[0][0] += 0.01
+    assert picture.text[drawing["KEY"]] != table.shows
 
 
 def perfect(folder: Path) -> Path:
@@ -137,13 +156,16 @@ def test_a_monitor_that_knows_is_the_one_to_deploy(once: tuple[Path, str, list[s
     assert "Deploy knows for alerts (to intervene, run a pilot first), flag above" in said
     assert "≤ 10 % of benign questions flagged is promised with 95 % confidence" in said
     assert (
-        "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (worth 49 in the test"
+        "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (counted as 49, since"
         in said
     )
 
 
 def test_too_few_questions_for_the_promise_say_how_many_more(once: tuple[Path, str, list[str]]):
     """Otherwise: a threshold without evidence, or an end without an answer."""
+    code, out, err = chosen(once[0], *FILES, more=("calibrate.alpha=0.05",))
+    assert code == 0, err
+    assert quoted("Don't deploy yet") in " ".join(out.split())
     code, out, err = chosen(once[0], FILES[0], more=("calibrate.alpha=0.01",))
     assert code == 0, err
     said = " ".join(out.split())

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from monitorbench.cells import BuiltTask, OwnName, PaperCategory, wrong_subset
 from monitorbench.config.base import Config, FileName, as_tuple
-from monitorbench.config.sources import NearDuplicates, PreferenceFilter
+from monitorbench.config.sources import NearDuplicates
 
 T = TypeVar("T")
 
@@ -120,6 +120,9 @@ class Quota(Config):
     others meets something new."""
     development_pairs: Annotated[int, Field(ge=0)] | None = None
     """Pairs of this cell in `validation` and in `calibration`; null: `dataset.development_pairs`."""
+    development_first: bool = False
+    """Whether `calibration` and `validation` choose their pairs before `test`: where balance lets few in,
+    what another split leaves leans one way."""
     balance: Annotated[int, Field(ge=0)] | None = None
     """Largest number of pairs of a split by which a word may occur more often in one label's responses than
     in the other's; null: any."""
@@ -169,8 +172,6 @@ class PaperDataset(_Dataset):
     out."""
     near_duplicates: NearDuplicates = NearDuplicates()
     """Rule for what counts as the same text on both sides of a split."""
-    preference: PreferenceFilter = PreferenceFilter()
-    """Rule for which preference pairs carry a label."""
     elicited: tuple[Path, ...] = ()
     """Answers of live subject models (`data_build/elicit.py`), one directory or several; null: none."""
     synthetic_samples: Annotated[int, Field(ge=0)] = 0
@@ -202,6 +203,11 @@ class PaperDataset(_Dataset):
     def benchmark_quotas(self) -> dict[str, Quota]:
         """Pairs of the test split, by cell (`category/task`)."""
         return _by_cell(self.benchmark)
+
+    def development_pairs_of(self, cell: str) -> int:
+        """Return how many pairs of a cell `validation` gets, and `calibration` as many."""
+        own = self.benchmark_quotas[cell].development_pairs
+        return self.development_pairs if own is None else own
 
     @property
     def corpus_quotas(self) -> dict[str, int]:

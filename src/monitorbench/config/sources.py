@@ -89,26 +89,6 @@ class NearDuplicates(Config):
         return self
 
 
-class PreferenceFilter(Config):
-    """Conditions under which a preference pair carries a label; see `construct.answers.preference`."""
-
-    min_answer_tokens: Annotated[int, Field(ge=1)] = 10
-    """Fewest white-space tokens in each of the two final assistant turns (2601.05752, section 3)."""
-    max_dialogue_tokens: Annotated[int, Field(ge=20)] = 400
-    """Most tokens in the request and the longer answer together; a long dialogue changes its subject under
-    way."""
-    max_answer_similarity: Annotated[float, Field(gt=0, le=1)] = 0.6
-    """Largest Jaccard similarity of the two answers' words; more similar answers say the same thing."""
-    lexical_margin: Annotated[int, Field(ge=0)] = 2
-    """Least lead of the rejected answer towards harm, by `Stance.towards_harm`."""
-    scorer_margin: Annotated[float, Field(ge=-1, le=1)] = -0.3
-    """Least difference of the scorer's P(misbehavior) between the rejected and the chosen answer.
-
-    0 requires the scorer to agree; below 0 it only vetoes. It is fitted on other sources and a weak judge of
-    this one.
-    """
-
-
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 """Braces around one word; any other brace is plain text."""
 

@@ -36,7 +36,7 @@ from monitorbench.construct.pair import (
 )
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task, Truth
 
-VERSION = ConstructionVersion("counterfactual_cue", 3)
+VERSION = ConstructionVersion("counterfactual_cue", 4)
 SUBCATEGORIES: Final = {
     Category.SYCOPHANCY_BIAS: "counterfactual_cue",
     Category.SPECIFICATION_GAMING: "counterfactual_incentive",
@@ -168,6 +168,8 @@ def counterfactual_pairs(
 
 
 def _facts(trial: CounterfactualTrial, kept: _Kept, subject: str) -> tuple[Facts, Facts]:
+    if trial.label_source is LabelSource.UPSTREAM:  # an opinion is neither right nor wrong
+        return Facts(subject_model=subject), Facts(subject_model=subject)
     if trial.hidden is not None:  # an incentive suggests no answer
         return Facts(Truth.UNKNOWN, truth(False), subject), Facts(Truth.UNKNOWN, truth(True), subject)
     wrong, right = truth(False), truth(True)

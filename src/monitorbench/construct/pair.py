@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Sample, Truth
+from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Sample, Span, Truth
 from monitorbench.upstream import LabelledResponse
 
 RESISTED, AGREED, MISTAKEN = "resisted", "agreed", "mistaken"
@@ -70,10 +70,11 @@ def make_pair(
     benign_request: Sequence[Message] | None = None,
     stratum: str = "",
     facts: tuple[Facts, Facts] = (Facts(), Facts()),
+    gold_spans: Sequence[Span] = (),
 ) -> Pair:
     """Build both samples of a pair; `benign_request` where the benign one answers another request.
 
-    `facts` are those of the misbehavior and of the benign sample.
+    `facts` are those of the misbehavior and of the benign sample; `gold_spans` say where the first shows it.
     `group_id` names the underlying question: pairs about the same question share it and never part
     in a split. Raises `ValueError` where both answer the same request with the same response.
     """
@@ -98,6 +99,7 @@ def make_pair(
             suggestion_truth=known.suggestion,
             answer_truth=known.answer,
             subject_model=known.subject_model,
+            gold_spans=tuple(gold_spans) if label is Label.MISBEHAVIOR else (),
             source=source,
             licence=licence,
         )
@@ -112,7 +114,12 @@ AS_LABELLED = ConstructionVersion("labelled", 1)
 
 
 def labelled_samples(
-    rows: Iterable[LabelledResponse], *, source: str, licence: str, stratum: str = ""
+    rows: Iterable[LabelledResponse],
+    *,
+    source: str,
+    licence: str,
+    stratum: str = "",
+    construction: Construction = Construction.LABELLED,
 ) -> Constructed:
     """One sample a row. `pair_id` is the row's own where upstream has no counterpart."""
     samples = [
@@ -126,7 +133,7 @@ def labelled_samples(
             response=row.response,
             label=row.label,
             label_source=row.label_source,
-            construction=Construction.LABELLED,
+            construction=construction,
             stratum=stratum,
             subject_model=row.subject_model,
             source=source,

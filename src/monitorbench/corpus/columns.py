@@ -69,8 +69,13 @@ def read_batches(directory: Path, split: Split, rows: int = 10_000) -> Iterator[
 
 def read_some(directory: Path, split: Split, per_cell: int) -> list[Sample]:
     """Read at most `per_cell` samples of each cell, as `some_groups` takes them; raises as `read_columns`."""
+    return [sample for batch in read_some_batches(directory, split, per_cell) for sample in batch]
+
+
+def read_some_batches(directory: Path, split: Split, per_cell: int) -> Iterator[list[Sample]]:
+    """As `read_some`, in batches of the split's order."""
     if not n_rows(directory, split):
-        return []
+        return
     columns = read_columns(directory, split)
     cells, names = columns.cells, columns.group_ids()
     rows: list[int] = []
@@ -79,13 +84,11 @@ def read_some(directory: Path, split: Split, per_cell: int) -> list[Sample]:
         positions = some_groups(names.take(pa.array(inside)).to_pylist(), per_cell)
         rows += inside[positions].tolist()
     chosen = columns.sample_ids.take(pa.array(sorted(rows), pa.int64()))
-    samples: list[Sample] = []
     for shard in shards_of(directory, split):
         with reading(shard):
-            for batch in pq.ParquetFile(shard).iter_batches(_ROWS):
+            for batch in pq.ParquetFile(shard).iter_batches(10_000):
                 table = pa.Table.from_batches([batch])
-                samples += from_table(table.filter(pc.is_in(table["id"], value_set=chosen)))
-    return samples
+                yield from_table(table.filter(pc.is_in(table["id"], value_set=chosen)))
 
 
 def read_marked(directory: Path, split: Split) -> list[Sample]:

@@ -24,12 +24,10 @@ from monitorbench.construct.counterfactual import (
 )
 from monitorbench.construct.cues.questions import coding_trials, trials, trials_as_published
 from monitorbench.corpus.elicited import (
-    AnswerLog,
     Elicited,
     ListedTrial,
     answer_key,
     by_request,
-    open_answer_log,
     pairs_by_source,
 )
 from monitorbench.engines.protocol import Decoding, Model, Request
@@ -38,6 +36,7 @@ from monitorbench.prompts.render import templated
 from monitorbench.records import Category, Message, Role
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import write_atomically
+from monitorbench.runs.keyed_log import KeyedLog, open_log
 from monitorbench.runs.progress import progress
 from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
@@ -89,7 +88,7 @@ def elicit(study: Study) -> Path:
     if run.done:
         _log.info("elicit: reusing %s", run.path)
         return run.path
-    with run.recording(study) as results, open_answer_log(run.path / "answers.jsonl") as log:
+    with run.recording(study) as results, open_log(run.path / "answers.jsonl", Elicited) as log:
         write_atomically(run.path / "trials.jsonl", listed)
         model = _subject(study, subject)
         ask_all([line.trial for line in lines], study.cue.resist, model, log)
@@ -173,7 +172,7 @@ class Subject(NamedTuple):
 
 
 def ask_all(
-    asked: Sequence[CounterfactualTrial], resist: Sequence[str], subject: Subject, log: AnswerLog
+    asked: Sequence[CounterfactualTrial], resist: Sequence[str], subject: Subject, log: KeyedLog[Elicited]
 ) -> None:
     """Ask in rounds until nothing is pending: Q, then Q' where Q was answered rightly, then to resist.
 
@@ -202,7 +201,7 @@ def _keyed(name: str, request: Sequence[Message], subject: Subject) -> _Question
     return _Question(answer_key(token_ids, subject.identity), name, token_ids)
 
 
-def _ask(subject: Subject, pending: Sequence[_Question], log: AnswerLog) -> None:
+def _ask(subject: Subject, pending: Sequence[_Question], log: KeyedLog[Elicited]) -> None:
     if not pending:
         return
     requests = [Request(token_ids=item.token_ids) for item in pending]

@@ -9,9 +9,8 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,7 +21,7 @@ from monitorbench.construct.pair import Constructed
 from monitorbench.records import Sample
 from monitorbench.runs.directory import checked_file, read_finished
 from monitorbench.runs.files import content_hash
-from monitorbench.runs.keyed_log import KeyedLog, open_log, read_log
+from monitorbench.runs.keyed_log import read_log
 
 
 class ListedTrial(BaseModel):
@@ -57,19 +56,6 @@ def answer_key(token_ids: Sequence[int], subject: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-AnswerLog: TypeAlias = KeyedLog[Elicited]
-
-
-def read_answers(path: Path) -> list[Elicited]:
-    """All whole lines of a log, the last one left out when torn; `UserError` on a foreign line."""
-    return read_log(path, Elicited)
-
-
-def open_answer_log(path: Path) -> AbstractContextManager[AnswerLog]:
-    """Open for appending, alone. Raises what `open_log` raises."""
-    return open_log(path, Elicited)
-
-
 def elicited_pairs(elicited: Sequence[Path], name: str) -> Constructed:
     """The pairs of one source in the directories `dataset.elicited`, and why their other trials rejected.
 
@@ -80,7 +66,7 @@ def elicited_pairs(elicited: Sequence[Path], name: str) -> Constructed:
     rejected: Counter[str] = Counter()
     for directory, identity in _distinct(elicited):
         lines = [line for line in _trials(checked_file(directory, "trials.jsonl")) if line.source == name]
-        answers = by_request(read_answers(directory / "answers.jsonl"))
+        answers = by_request(read_log(directory / "answers.jsonl", Elicited))
         run = content_hash(identity)
         constructed = pairs_by_source(lines, answers, identity["subject"], run, identity["resist"])
         if name in constructed:

@@ -18,6 +18,7 @@ and `looks.py` simulate both.
 from typing import Literal, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from monitorbench.gate.change import (
     NumberChange,
@@ -36,14 +37,17 @@ Word = Literal["PASS", "THRESHOLD_STALE", "DEGRADED", "INCONCLUSIVE"]
 EXIT_CODES: dict[str, int] = {"PASS": 0, "THRESHOLD_STALE": 3, "DEGRADED": 4, "INCONCLUSIVE": 5}
 
 
-class Rules(NamedTuple):
-    """Requirements of a gate, as in `config.deployment.Gate`."""
+class Rules(BaseModel):
+    """Settings of `gate` that a check goes by, as in `config.deployment.Gate`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, from_attributes=True)
 
     auroc_margin: float
     miss_margin: float
     alarm_margin: float
     level: float
     min_coverage: float
+    drift_level: float
 
 
 class AnchorScores(NamedTuple):

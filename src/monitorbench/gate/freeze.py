@@ -15,7 +15,7 @@ from monitorbench.config.deployment import Gate
 from monitorbench.config.ending import printable
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
-from monitorbench.gate.answer import compare
+from monitorbench.gate.answer import Rules, compare
 from monitorbench.gate.change import broken_p
 from monitorbench.gate.frozen import (
     ANCHORS,
@@ -25,7 +25,6 @@ from monitorbench.gate.frozen import (
     FrozenGate,
     FrozenNumbers,
     FrozenPromise,
-    Tolerated,
     UnlabelledTraffic,
     sealed,
     written,
@@ -125,14 +124,7 @@ def _gate(at: PointAt, anchors: Columns, settings: Gate, sha256: str, n_left_out
         operating_point=at.point,
         promise=FrozenPromise(alpha=first.alpha, delta=first.delta, applies=calibrated_alike),
         expected=_expected(anchors),
-        tolerated=Tolerated(
-            auroc_margin=settings.auroc_margin,
-            miss_margin=settings.miss_margin,
-            alarm_margin=settings.alarm_margin,
-            level=settings.level,
-            min_coverage=settings.min_coverage,
-            drift_level=settings.drift_level,
-        ),
+        tolerated=Rules.model_validate(settings),
         anchors=Anchors(
             sha256=sha256,
             data=evaluation.data.name,
@@ -168,7 +160,7 @@ def _refuse_useless(frozen: Frozen) -> None:
     promise = gate.promise
     same = compare(
         frozen.scores(before, np.empty(0)),
-        gate.tolerated.rules,
+        gate.tolerated,
         alpha=promise.alpha,
         alpha_applies=promise.applies,
     )

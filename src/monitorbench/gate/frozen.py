@@ -76,22 +76,6 @@ class UnlabelledTraffic(_Part):
     scores: tuple[float | None, ...]
 
 
-class Tolerated(_Part):
-    """The settings of `gate` that a check goes by."""
-
-    auroc_margin: float
-    miss_margin: float
-    alarm_margin: float
-    level: float
-    min_coverage: float
-    drift_level: float
-
-    @property
-    def rules(self) -> Rules:
-        """Requirements of a check on the anchors."""
-        return Rules(self.auroc_margin, self.miss_margin, self.alarm_margin, self.level, self.min_coverage)
-
-
 class FrozenGate(_Part):
     """`gate.json`, but for its checksum."""
 
@@ -107,7 +91,7 @@ class FrozenGate(_Part):
     operating_point: OperatingPoint
     promise: FrozenPromise
     expected: FrozenNumbers
-    tolerated: Tolerated
+    tolerated: Rules
     anchors: Anchors
     traffic: UnlabelledTraffic | None
 

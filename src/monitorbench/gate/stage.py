@@ -74,7 +74,7 @@ def _write(
     run: Path, file: Path, frozen: Frozen, now: JudgedAnchors, judge: dict[str, Any]
 ) -> dict[str, Any]:
     """Write `answer.json` and add the look to those at the gate; what of it the manifest repeats."""
-    promise, rules = frozen.gate.promise, frozen.gate.tolerated.rules
+    promise, rules = frozen.gate.promise, frozen.gate.tolerated
     earlier = np.array([look.scores for look in read_looks(file, "anchors")], dtype=np.float64)
     scores = frozen.scores(now.scores, earlier)
     compared = compare(scores, rules, alpha=promise.alpha, alpha_applies=promise.applies)

@@ -6,18 +6,16 @@ anchors of the last check. NO_DRIFT is said only by an alarm that could have gon
 answer is INCONCLUSIVE.
 """
 
-from collections.abc import Mapping
-from contextlib import suppress
 from math import e, exp, inf
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.gate.change import needed
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.untrusted_rows import rows
+from monitorbench.untrusted_rows import rows, share
 
 DRIFT_EXIT_CODES = {"NO_DRIFT": 0, "DRIFTED": 6, "INCONCLUSIVE": 5}
 _UNSCORED = 2.0
@@ -68,26 +66,14 @@ def read_traffic(file: Path) -> list[float | None]:
     """
     highest: dict[str | int, float] = {}
     for number, row in enumerate(rows(file, "gate.traffic")):
-        group, score = _entry(row.fields, f"{file}, {row.place}")
-        key = number if group is None else group
+        where = f"{file}, {row.place}"
+        score = share(row.fields, "score", where)
+        group, name = (row.fields.get(field) for field in ("group", "sample_id"))
+        if group is not None and not isinstance(group, str):
+            raise UserError(f"{where}: group={group!r}; expected a string, or none")
+        key = group or (name if isinstance(name, str) and name else number)
         highest[key] = max(highest.get(key, -inf), inf if score is None else score)
     return [None if value == inf else value for value in highest.values()]
-
-
-def _entry(entry: Mapping[str, Any], where: str) -> tuple[str | None, float | None]:
-    if "score" not in entry:
-        raise UserError(f"{where}: no score in it; expected a number from 0 to 1, or null where unscored")
-    score, group = entry["score"], entry.get("group")
-    if isinstance(score, str):  # as a CSV has it
-        with suppress(ValueError):
-            score = float(score) if score.strip() else None
-    if isinstance(score, bool) or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
-        raise UserError(f"{where}: score={score!r}; expected a number from 0 to 1, or null where unscored")
-    if group is not None and not isinstance(group, str):
-        raise UserError(f"{where}: group={group!r}; expected a string, or none")
-    if not group and isinstance(name := entry.get("sample_id"), str):
-        group = name
-    return group or None, None if score is None else float(score)
 
 
 def compare_traffic(

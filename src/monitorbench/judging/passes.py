@@ -124,8 +124,8 @@ def ledger(
 
     Each piece of a question is listed, as `extract_then_judge` lists a whole response, and the lists together
     are judged. Of more than `most_acts` lines each piece keeps its first ones, as many as leave room for the
-    others. A piece that says `none` adds nothing. A failure where one was not listed: what was not read is
-    never judged.
+    others; `detail` says how many are left out, and which lists ran out of tokens. A piece that says `none`
+    adds nothing. A failure where one was not listed: what was not read is never judged.
     """
     for index, question in enumerate(questions):
         pieces = [piece.request for piece in question.pieces if piece.unasked is None]
@@ -141,20 +141,26 @@ def ledger(
         if spent.failure:
             yield index, spent
             continue
-        acts = _shared_out([reply.begun.splitlines() for reply in listed], most_acts)
+        acts, left_out = _shared_out([reply.begun.splitlines() for reply in listed], most_acts)
+        lost = dict.fromkeys(filter(None, (*(reply.detail for reply in listed), left_out)))
+        spent = replace(spent, detail="; ".join(lost))
         request = judging(question.sample, acts)
         if request is None:
-            yield index, replace(spent, failure="truncated", detail="ledger and request exceed the context")
+            detail = "ledger and request exceed the context"
+            yield index, replace(spent, failure="truncated", detail=detail)
             continue
         ((_, answer),) = ask([request], label)
         yield index, joined(replace(spent, begun=f"{acts}\n"), answer, counts_second_prompt=True)
 
 
-def _shared_out(lists: Sequence[Sequence[str]], most: int) -> str:
-    """At most `most` lines of the lists, or one of each, in their order; `none` where there are none."""
+def _shared_out(lists: Sequence[Sequence[str]], most: int) -> tuple[str, str]:
+    """At most `most` lines of the lists, or one of each, in their order; and in words what is left out."""
     acts = [[line for line in lines if line.strip("-* .").casefold() != _NO_ACT] for lines in lists]
-    each = next((n for n in range(most, 0, -1) if sum(min(n, len(lines)) for lines in acts) <= most), 1)
-    return "\n".join(line for lines in acts for line in lines[:each]) or _NO_ACT
+    by_turns = sorted((n, i) for i, lines in enumerate(acts) for n in range(len(lines)))
+    kept = sorted((i, n) for n, i in by_turns[: max(most, sum(map(bool, acts)))])
+    lost = len(by_turns) - len(kept)
+    left_out = f"{lost} of {len(by_turns)} acts left out (prompt.unit.most_acts={most})" if lost else ""
+    return "\n".join(acts[i][n] for i, n in kept) or _NO_ACT, left_out
 
 
 def _listed(reply: Reply) -> Reply:

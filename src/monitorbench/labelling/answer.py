@@ -55,6 +55,8 @@ class LabelledPromise(NamedTuple):
     alpha: float
     delta: float
     found: PromisedThreshold
+    n_unscored: int
+    """Benign labels of samples that the monitor did not score."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,9 @@ def answer(of: LabelledPool) -> LabelledAnswer:
             promised_threshold(way, pool.scores[i], of.calibrate.alpha, delta, estimator, errors)
             for way in ways
         ]
+        n_unscored = int((np.isnan(pool.scores[i]) & (surely.labels == 0)).sum())
         worse = max(found, key=lambda at: 2.0 if at.threshold is None else at.threshold)
-        promises.append(LabelledPromise(name, of.calibrate.alpha, delta, worse))
+        promises.append(LabelledPromise(name, of.calibrate.alpha, delta, worse, n_unscored))
     if of.is_queue or settings.design == "alerts":
         add(QUEUE, "", {**rates(_queued(of)[None], alone), **_found_per_hour(of)})
     best = int(np.argmin(expected_costs(risks, flagged, costs)))

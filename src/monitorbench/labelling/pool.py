@@ -6,12 +6,14 @@ highest score, and is unscored where one of these is. A line that can't be used 
 it.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from monitorbench.config.labelling import Labelling
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Label, Message
-from monitorbench.untrusted_rows import rows
+from monitorbench.untrusted_rows import rows, share
 
 _MESSAGES = TypeAdapter(tuple[Message, ...])
 
@@ -43,6 +45,8 @@ class Pool:
     """Request and response by sample id, where the files have them."""
     labels: dict[str, tuple[str, float]]
     """Labels that the files have by sample id, with the probability of each."""
+    n_rows: dict[str, int]
+    """Rows that were read of each file of scores."""
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -55,13 +59,6 @@ class Pool:
         above = self.scores > np.array(self.thresholds)[:, None]
         return np.where(np.isnan(self.scores), np.nan, above.astype(np.float64))
 
-    def first(self, n: int) -> "Pool":
-        """Return the pool as it was when it had `n` samples."""
-        if n == len(self.ids):
-            return self
-        groups = group_index(self.groups[:n])
-        return replace(self, ids=self.ids[:n], groups=groups, scores=self.scores[:, :n])
-
     @cached_property
     def suspicion(self) -> FloatArray:
         """The mean rank of a sample's scores among each monitor's, in [0, 1]; unscored ranks highest."""
@@ -71,10 +68,13 @@ class Pool:
         return suspicion
 
 
-def read_pool(settings: Labelling, *, is_queue: bool = False) -> Pool:
+def read_pool(
+    settings: Labelling, *, is_queue: bool = False, upto: Mapping[str, int] = MappingProxyType({})
+) -> Pool:
     """Read the files of `label.scores` and, if there is one, of `label.texts`.
 
-    The files of a queue are one monitor's, one behind the other.
+    The files of a queue are one monitor's, one behind the other. `upto` are the rows to read of a file that
+    has grown since.
     """
     if not settings.scores:
         raise ConfigError("label.scores=[]: no file given; expected JSON lines with sample_id and score")
@@ -82,7 +82,7 @@ def read_pool(settings: Labelling, *, is_queue: bool = False) -> Pool:
     monitors = [files[0].stem for files in sources]
     if len(set(monitors)) < len(monitors):
         raise ConfigError(f"label.scores: {', '.join(monitors)} are monitors' names; expected different ones")
-    read = [_Scores(files) for files in sources]
+    read = [_Scores(files, upto) for files in sources]
     ids = list(read[0].scores)
     for files, other in zip(sources[1:], read[1:], strict=True):
         if differing := set(ids) ^ set(other.scores):
@@ -107,7 +107,7 @@ def read_pool(settings: Labelling, *, is_queue: bool = False) -> Pool:
             thresholds += of.thresholds
     if len(thresholds) != len(sources):
         raise ConfigError(f"label.thresholds: {len(thresholds)} given; expected one for each of {monitors}")
-    texts = read[0].texts if settings.texts is None else _Scores([settings.texts], only_texts=True).texts
+    texts = read[0].texts if settings.texts is None else _Scores([settings.texts], {}, only_texts=True).texts
     return Pool(
         ids=ids,
         groups=group_index([read[0].groups.get(name, name) for name in ids]),
@@ -116,21 +116,25 @@ def read_pool(settings: Labelling, *, is_queue: bool = False) -> Pool:
         scores=np.array([[of.scores[name] for name in ids] for of in read], dtype=np.float64),
         texts=texts,
         labels=read[0].labels_with_chances(settings.scores[0]),
+        n_rows={file: n for of in read for file, n in of.n_rows.items()},
     )
 
 
 class _Scores:
     """What files of a monitor say of each sample, in their order."""
 
-    def __init__(self, files: Sequence[Path], *, only_texts: bool = False) -> None:
+    def __init__(self, files: Sequence[Path], upto: Mapping[str, int], *, only_texts: bool = False) -> None:
+        self.n_rows = Counter[str]()
         self.scores: dict[str, float | None] = {}
         self.groups: dict[str, str] = {}
         self.texts: dict[str, tuple[str, str]] = {}
         self.thresholds: set[float] = set()
         self._labels: dict[str, tuple[str, float | None]] = {}
         setting = "label.texts" if only_texts else "label.scores"
-        for file, row in ((path, row) for path in files for row in rows(path, setting)):
+        given = ((path, row) for path in files for row in islice(rows(path, setting), upto.get(str(path))))
+        for file, row in given:
             where, line = f"{file}, {row.place}", row.fields
+            self.n_rows[str(file)] += 1
             name = line.get("sample_id")
             if not isinstance(name, str) or not name:
                 raise UserError(f"{where}: sample_id={name!r}; expected a string")
@@ -138,17 +142,17 @@ class _Scores:
                 self.texts[name] = _text(line["request"], where), _text(line["response"], where)
             if only_texts:
                 continue
-            score = _number(line, "score", where)
+            score = share(line, "score", where)
             before = self.scores.get(name, -inf)
             self.scores[name] = None if score is None or before is None else max(before, score)
             if (group := line.get("group")) is not None:
                 self.groups[name] = str(group)
-            if (threshold := _number(line, "threshold", where)) is not None:
+            if (threshold := share(line, "threshold", where, optional=True)) is not None:
                 self.thresholds.add(threshold)
             if label := line.get("label"):
                 if label not in list(Label):
                     raise UserError(f"{where}: label={label!r}; expected misbehavior, benign or nothing")
-                self._labels[name] = str(label), _number(line, "probability", where)
+                self._labels[name] = str(label), share(line, "probability", where, optional=True)
 
     def labels_with_chances(self, file: Path) -> dict[str, tuple[str, float]]:
         """Return the labels that are there; without probabilities only where every sample has one."""
@@ -159,18 +163,6 @@ class _Scores:
                 "them a probability; expected for each label the probability with which it was drawn"
             )
         return {name: (label, chances.get(name, 1.0)) for name, (label, _) in self._labels.items()}
-
-
-def _number(line: dict[str, Any], name: str, where: str) -> float | None:
-    value = line.get(name)
-    if isinstance(value, str):  # as a CSV has it
-        with suppress(ValueError):
-            value = float(value) if value.strip() else None
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UserError(f"{where}: {name}={value!r}; expected a number from 0 to 1, or null")
-    return float(value)
 
 
 def _text(value: Any, where: str) -> str:

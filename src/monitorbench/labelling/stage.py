@@ -44,12 +44,12 @@ POOL = "pool.json"
 
 
 class _Round(NamedTuple):
-    """A round as it begins: the traffic, the questions so far, and how many samples earlier rounds had."""
+    """A round as it begins: the traffic, the questions so far, and the samples that earlier rounds had."""
 
     settings: Labelling
     pool: Pool
     questions: list[AskedSample]
-    n_earlier: int
+    earlier: frozenset[str]
     is_queue: bool
 
 
@@ -65,7 +65,7 @@ def print_queue_plan(study: Study) -> None:
 
 
 def _print_spread(settings: Labelling, pool: Pool) -> None:
-    chances = _chances(_Round(settings, pool, came_with_scores(pool), 0, False), settings.budget)
+    chances = _chances(_Round(settings, pool, came_with_scores(pool), frozenset(), False), settings.budget)
     flags = (np.nan_to_num(pool.flagged, nan=1.0) > 0).any(axis=0)
     print(
         f"{chances.sum():.0f} of {len(pool.ids)} samples would be asked for ({settings.design}): "
@@ -92,7 +92,7 @@ def _round(study: Study, *, is_queue: bool) -> Path:
         if annotation.returned:
             raise ConfigError("annotation.returned: of which round? expected run=RUN, the round they are of")
         pool = read_pool(settings, is_queue=is_queue)
-        return _record(study, _Round(settings, pool, came_with_scores(pool), 0, is_queue), {})
+        return _record(study, _Round(settings, pool, came_with_scores(pool), frozenset(), is_queue), {})
     before = _earlier(settings, study.run, goes_on=is_queue)
     waits = any(question.label is None for question in before.questions)
     if waits and not annotation.returned:
@@ -148,11 +148,13 @@ def _earlier(settings: Labelling, run: Path, *, goes_on: bool) -> _Round:
         "thresholds": tuple(kept["thresholds"]),
         "design": kept["design"] if kept["is_queue"] else settings.design,
     }
-    settings = settings.model_copy(update=files)
-    pool = read_pool(settings, is_queue=kept["is_queue"])
-    if not goes_on:
-        pool = pool.first(kept["n_samples"])
-    return _Round(settings, pool, read_asked(run), kept["n_samples"], kept["is_queue"])
+    settings, is_queue = settings.model_copy(update=files), kept["is_queue"]
+    before = settings.model_copy(update={"scores": scores})
+    pool = read_pool(before, is_queue=is_queue, upto=kept["n_rows"])
+    earlier = frozenset(pool.ids)
+    if goes_on:
+        pool = read_pool(settings, is_queue=is_queue)
+    return _Round(settings, pool, read_asked(run), earlier, is_queue)
 
 
 def _beginning(file: Path, size: int) -> str:
@@ -207,7 +209,7 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
             says += f": label these {len(drawn)} next, in {run.path / 'batches'}"
         write_atomically(run.path / ASKED, as_lines(questions))
         kept = settings.model_dump(mode="json", include={"scores", "texts", "design"})
-        kept |= {"n_samples": len(pool.ids), "is_queue": of.is_queue, "thresholds": pool.thresholds}
+        kept |= {"n_rows": pool.n_rows, "is_queue": of.is_queue, "thresholds": pool.thresholds}
         write_json(run.path / POOL, {"files": files, **kept})
         results |= {"monitors": pool.monitors, "n_asked": len(drawn), "answer": says}
         results["n_labels"] = sum(question.label != OPEN for question in latest(questions).values())
@@ -218,7 +220,7 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
 def _chances(of: _Round, n: int) -> np.ndarray:
     """The probability that each sample is asked for: of what was not before, in a queue of what is new."""
     pool = of.pool
-    free = np.arange(len(pool.ids)) >= (of.n_earlier if of.is_queue else 0)
+    free = np.array([not of.is_queue or name not in of.earlier for name in pool.ids])
     free[[pool.rows[question.sample_id] for question in of.questions]] = False
     labels = labelled(pool, of.questions, of_open=np.nan, is_queue=of.is_queue).labels
     risks = risk(pool.scores, labels)

@@ -18,6 +18,7 @@ from monitorbench.library.inputs import (
 )
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method, samples_needed
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
+from monitorbench.metrics.points_in_words import percent
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,10 +50,8 @@ class Threshold(Shown):
     @property
     def promise(self) -> str:
         """What the threshold keeps, in words."""
-        chosen = f", allowing for the choice among {self.n_candidates}" if self.n_candidates > 1 else ""
-        if self.delta is None:
-            return f"FAR per question <= {self.alpha:g} on average{chosen}"
-        return f"FAR per question <= {self.alpha:g} with probability {1 - self.delta:g}{chosen}"
+        kept = Guarantee(self.method, self.alpha, self.delta or 0.0, self.n_candidates)
+        return f"false alarms on ≤ {percent(self.alpha)} % of benign questions {kept.how_sure()}"
 
     @property
     def allowed(self) -> float:

@@ -158,16 +158,13 @@ def _of_run(directory: Path, data: str | Path | None, monitor: str | None) -> It
         raise UserError(f"{directory}: no evaluation run; expected one of eval/evaluate.py")
     view = SplitView.model_validate_json(json.dumps(identity["view"]))
     split = Split(identity.get("split", Split.TEST))
-    folder = Path(data) if data is not None else _data_of(directory)
+    if data is None:
+        data = strict_json.loads((directory / "config.json").read_bytes())["paths"]["data"]
+    folder = Path(data)
     samples = {record.id: record for record in read_split(folder / results["data"], split, view)}
     verdicts = {key: record.model_dump(mode="json") for key, record in read_run(directory).items()}
     name = monitor or results["judge"]["name"]
     yield from _joined(directory.name, name, results["judge"]["prompt"], samples, verdicts, split)
-
-
-def _data_of(directory: Path) -> Path:
-    config = strict_json.loads((directory / "config.json").read_bytes())
-    return Path(config["paths"]["data"])
 
 
 def _samples(data: Path) -> dict[str, Sample]:

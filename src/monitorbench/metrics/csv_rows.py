@@ -7,10 +7,10 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 
-from monitorbench.metrics import reading
+from monitorbench.metrics.marks import strata
 from monitorbench.metrics.registry import as_json
-from monitorbench.metrics.results import Results
-from monitorbench.metrics.table import is_cell
+from monitorbench.metrics.results import Results, cell_verdict
+from monitorbench.metrics.table import base_of, is_cell, ordered_cells
 from monitorbench.metrics.words import CellVerdict
 
 Value = str | int | float | None
@@ -22,12 +22,12 @@ _UNTOLD = dict.fromkeys(CellVerdict.__annotations__)
 def monitor_rows(results: Results) -> list[Row]:
     """`table.csv`: one row a monitor, prompt and cell, behind a cell one for each of its strata."""
     rows: list[Row] = []
-    for monitor, prompt in reading.judged(results):
+    for monitor, prompt in results["table"].in_order():
         parts = results["table"].parts(monitor, prompt)
-        for cell in reading.ordered_cells({name for name in parts if is_cell(name)}):
+        for cell in ordered_cells({name for name in parts if is_cell(name)}):
             for name in (
                 cell,
-                *(stratum for stratum in reading.strata(results, prompt, cell) if stratum in parts),
+                *(stratum for stratum in strata(results, prompt, cell) if stratum in parts),
             ):
                 where = {"monitor": monitor, "prompt": prompt, "cell": name, **_of_cell(results, name)}
                 numbers = {metric: of for metric, of in parts[name].items() if metric != "expected_cost"}
@@ -58,16 +58,16 @@ def transfer_rows(results: Results) -> list[Row]:
     return [
         {
             "training": name,
-            "base": reading.base_of(name),
+            "base": base_of(name),
             "trained_on": ";".join(results["trained_on"].get(results["adapters"].get(name, [name])[0], [])),
             "prompt": prompt,
             "cell": cell,
             **flat(by_cell[cell]),
-            **flat(reading.cell_verdict(results, name, prompt, cell) or _UNTOLD),
+            **flat(cell_verdict(results, name, prompt, cell) or _UNTOLD),
         }
         for name, by_prompt in (results["effects"] | several).items()
         for prompt, by_cell in by_prompt.items()
-        for cell in reading.ordered_cells(set(by_cell))
+        for cell in ordered_cells(set(by_cell))
     ]
 
 

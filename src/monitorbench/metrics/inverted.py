@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.auroc import Flags, Scores, auroc, auroc_interval
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.rates import as_list
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, short_names
 from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.metrics.written import rate, shown, value_of
 
@@ -60,8 +59,8 @@ def inverted_cells(results: Results) -> list[InvertedCell]:
     """List inverted monitors but references, overall and by `category/task`, the lowest AUROC first."""
     rows = [
         InvertedCell(monitor, prompt, cell, numbers)
-        for monitor, prompt in reading.judged(results)
-        if not reading.is_reference(results, monitor)
+        for monitor, prompt in results["table"].in_order()
+        if not results["table"].is_reference(monitor)
         for cell, numbers in results["table"].parts(monitor, prompt).items()
         if (cell == OVERALL or (is_cell(cell) and "/" in cell))
         and is_inverted(numbers["auroc"].value, numbers["auroc"].interval)
@@ -76,7 +75,7 @@ def heading() -> str:
 
 def inverted_lines(results: Results) -> list[str]:
     """Return a line for the terminal for each inverted cell."""
-    names = reading.short_names(results)
+    names = short_names(results)
     return [
         f"{names[row.monitor]} · {row.prompt} prompt, {where(row.cell)}: "
         f"AUROC {shown(row.found['auroc'])}, "

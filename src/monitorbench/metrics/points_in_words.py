@@ -11,11 +11,11 @@ LONGER = 2.0
 """How many times as long as the longest calibrated text one has to be before it is said."""
 
 
-def threshold(value: float | None) -> str:
+def threshold(value: float | None, digits: int = 6) -> str:
     """`.629`: up to six digits; metrics.json has all of them."""
     if value is None:
         return DASH
-    text = f"{value:.6g}"
+    text = f"{value:.{digits}g}"
     return text[1:] if text.startswith("0.") else text
 
 
@@ -42,7 +42,9 @@ def promise(thresholds: Sequence[ThresholdFacts]) -> str:
     counted = ""
     if worth:
         split = "the test split's" if first["mix"] == "test" else "the given"
-        counted = f" (worth {min(filter(None, worth), default=0):.0f} in {split} shares of cells)"
+        counted = (
+            f" (counted as {min(filter(None, worth), default=0):.0f}, since {split} mix of cells differs)"
+        )
     return f"≤ {percent(first['alpha'])} % of questions {sure}{each}, on {on} benign questions{counted}"
 
 

@@ -13,14 +13,13 @@ from monitorbench.metrics.registry import as_json, from_json
 from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import Curves
-from monitorbench.metrics.table import MACRO, SHARED, Numbers, Place, Table, is_cell, is_slice
+from monitorbench.metrics.table import MACRO, SHARED, Numbers, Place, Table, base_of, is_cell, is_slice
 from monitorbench.metrics.trainings import DirectionsFacts, ObjectiveTest, Seeds
 from monitorbench.metrics.transfer import TransferDifference
-from monitorbench.metrics.words import Chance, Matrix
+from monitorbench.metrics.words import CellVerdict, Chance, Matrix
 from monitorbench.records import Split
 
 SCHEMA_VERSION = 6
-NO_PROMPT = "none"
 
 
 class DatasetFacts(TypedDict):
@@ -265,3 +264,36 @@ def as_results(data: Mapping[str, Any]) -> Results:
         for prompt, numbers in facts["by_prompt"].items():
             table.add(Place(monitor, prompt, SHARED), from_json(numbers))
     return cast(Results, {**tree, "table": table, "curves": curves})
+
+
+def short_names(results: Results) -> dict[str, str]:
+    """`+all` for `smollm2_135m+all`, where only one base is there to be meant; of trainings too."""
+    names = list(dict.fromkeys([*results["table"].monitors(), *results["effects"]]))
+    one_base = len({base_of(name) for name in names if not results["table"].is_reference(name)}) == 1
+    return {
+        name: name.removeprefix(base_of(name)) if one_base and name != base_of(name) else name
+        for name in names
+    }
+
+
+def is_trained(results: Results, training: str, cell: str) -> bool:
+    """Whether a training (or adapter) was on a cell; on an aggregate: on every tested cell of it."""
+    adapter = results["adapters"].get(training, [training])[0]
+    terms = results["trained_on"].get(adapter, [])
+    inside = results["table"].inner_cells(cell)
+    return bool(inside) and all(inner in terms or inner.partition("/")[0] in terms for inner in inside)
+
+
+def cell_verdict(results: Results, training: str, prompt: str, cell: str) -> CellVerdict | None:
+    """The word of a training's cell, where the matrix has one."""
+    return results["matrix"]["words"].get(training, {}).get(prompt, {}).get(cell)
+
+
+def n_seeds(results: Results, training: str) -> int:
+    """How many adapters a statement about a training rests on."""
+    return len(results["adapters"].get(training, [training]))
+
+
+def training_of(results: Results, adapter: str) -> str:
+    """The training of an adapter; the adapter itself where its training has one seed."""
+    return next((name for name, adapters in results["adapters"].items() if adapter in adapters), adapter)

@@ -3,13 +3,21 @@
 A row is a number and its place: metric, monitor, prompt, part of the samples, operating point and split; the
 value with its interval, how many samples and groups it is over, and why it is missing where it is. Stages add
 rows; page, terminal, CSV, `metrics.json` and W&B look them up.
+
+A *reference* (a baseline such as bag of words) reads no prompt, so it stands beside the monitors of every
+prompt. An *adapter* is named `<base>+<what it was trained on>`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKING
-from monitorbench.records import Split
+from monitorbench.records import Category, Split, Task, vocabulary
+
+NO_PROMPT = "none"
+BAG_OF_WORDS = "bag_of_words"
+_SHORTCUTS = (BAG_OF_WORDS, "echo", "overlap", "form", "all_shortcuts")
 
 MACRO = "macro:cells"
 """The part whose numbers are means over the `category/task` cells; no cell or slice has this name."""
@@ -124,6 +132,87 @@ class Table:
         """Return the numbers of a monitor's own answers by part."""
         return self._parts.get((monitor, prompt, "", Split.TEST.value), {})
 
+    def lookup(self, monitor: str, prompt: str, part: str = OVERALL) -> Numbers | None:
+        """Return a monitor's numbers in a part; a reference has the same under every prompt."""
+        return self.parts(monitor, NO_PROMPT if self.is_reference(monitor) else prompt).get(part)
+
+    def value(self, monitor: str, prompt: str, metric: str, part: str = OVERALL) -> float | None:
+        """Return one number of a monitor; None where it is undefined, or not there."""
+        numbers = self.lookup(monitor, prompt, part)
+        return numbers[metric].value if numbers else None
+
+    def prompts(self) -> list[str]:
+        """Return the prompts that monitors were run with; only `none` where there are but references."""
+        names = dict.fromkeys(prompt for _, prompt in self.judged())
+        return [prompt for prompt in names if prompt != NO_PROMPT] or list(names)
+
+    def prompts_of(self, monitor: str) -> list[str]:
+        """Return the prompts that a monitor was run with."""
+        return [prompt for name, prompt in self.judged() if name == monitor]
+
+    def prompt_pairs(self, monitor: str) -> list[tuple[str, str]]:
+        """Return a monitor's direct prompts, each with its evidence counterpart."""
+        names = self.prompts_of(monitor)
+        pairs = [(name, name.replace("direct", "evidence")) for name in names if "direct" in name]
+        return [pair for pair in pairs if pair[1] in names]
+
+    def is_reference(self, monitor: str) -> bool:
+        """Return whether a monitor reads no prompt."""
+        return self.prompts_of(monitor) == [NO_PROMPT]
+
+    def monitors(self) -> list[str]:
+        """Return the monitors as they are shown: a base before its adapters, references last."""
+
+        def rank(name: str) -> tuple[bool, str, bool]:
+            return self.is_reference(name), base_of(name), name != base_of(name)
+
+        return sorted(dict.fromkeys(name for name, _ in self.judged()), key=rank)
+
+    def in_order(self) -> list[tuple[str, str]]:
+        """Return each monitor in the order of `monitors`, with each of its prompts."""
+        return [(name, prompt) for name in self.monitors() for prompt in self.prompts_of(name)]
+
+    def shown_in(self, cell: str) -> list[str]:
+        """Return whose numbers are shown in a cell: but overall, of the baselines those that see a text."""
+        names = self.monitors()
+        if cell == OVERALL:
+            return names
+        return [name for name in names if name in _SHORTCUTS or not self.is_reference(name)]
+
+    def drawn_in(self) -> list[str]:
+        """Return whom figures of their own, or curves, are drawn of: bag of words is baseline enough."""
+        return [name for name in self.monitors() if name == BAG_OF_WORDS or not self.is_reference(name)]
+
+    def parts_under(self, prompt: str) -> set[str]:
+        """Return the parts that some monitor has numbers for, under a prompt."""
+        return {name for of in self.judged() if of[1] == prompt for name in self.parts(*of)}
+
+    def cells_under(self, prompt: str) -> list[str]:
+        """Return the cells that some monitor has numbers for, under a prompt."""
+        return ordered_cells({name for name in self.parts_under(prompt) if is_cell(name)})
+
+    def slices_under(self, prompt: str) -> list[str]:
+        """Return the slices but strata that some monitor has numbers for, under a prompt."""
+        parts = self.parts_under(prompt)
+        return ordered_cells({name for name in parts if is_slice(name) and not is_stratum(name)})
+
+    def inner_cells(self, cell: str) -> list[str]:
+        """Return the `category/task` cells of the test split inside a cell."""
+        names = {name for judged in self.judged() for name in self.parts(*judged) if is_cell(name)}
+        return [
+            name
+            for name in ordered_cells(names)
+            if "/" in name and (cell in (OVERALL, name) or name.startswith(f"{cell}/"))
+        ]
+
+    def grid(self) -> tuple[list[str], list[str]]:
+        """Return a heat map's categories and tasks: the paper's; beside a team's own those that are there."""
+        cells = [name.split("/") for name in self.inner_cells(OVERALL)]
+        categories, tasks = {category for category, _ in cells}, {task for _, task in cells}
+        if categories <= set(Category) and tasks <= set(Task):
+            return [*vocabulary(Category)], [*vocabulary(Task)]
+        return _in_order(Category, categories), _in_order(Task, tasks)
+
 
 def _answers(place: Place) -> Answers:
     return place.monitor, place.prompt, place.point, place.split
@@ -137,3 +226,46 @@ def is_slice(part: str) -> bool:
 def is_cell(part: str) -> bool:
     """Return whether a part is `overall`, a category or a `category/task`."""
     return ":" not in part and not is_slice(part)
+
+
+def is_stratum(part: str) -> bool:
+    """Return whether a part is a stratum of a cell."""
+    return "/" in part.partition(":")[0] and ":" in part
+
+
+def base_of(monitor: str) -> str:
+    """The model below an adapter; the name itself where there is no adapter."""
+    return monitor.partition("+")[0] or monitor
+
+
+def ordered_cells(names: set[str]) -> list[str]:
+    """`overall`, each category before its tasks, slices by task and trace; other names last.
+
+    The paper's categories and tasks come in their order, then a team's own by name.
+    """
+    return sorted(names, key=place_of)
+
+
+def _in_order(kind: type[StrEnum], names: Iterable[str]) -> list[str]:
+    """Categories or tasks, the paper's first."""
+    return sorted(names, key=lambda name: _rank(kind, name))
+
+
+def _rank(kind: type[StrEnum], name: str) -> tuple[int, str]:
+    members = list(kind)
+    return (members.index(kind(name)) if name in members else len(members), name)
+
+
+def place_of(name: str) -> tuple[int, tuple[int, str], bool, tuple[int, str]]:
+    """Return the key that puts parts in the order of `ordered_cells`."""
+    nowhere = (0, "")
+    if name == OVERALL:
+        return 0, nowhere, False, nowhere
+    if name.startswith("task:"):
+        return 2, nowhere, False, _rank(Task, name.removeprefix("task:"))
+    if name in (WITHOUT_THINKING, WITH_THINKING):
+        return 3, (int(name == WITH_THINKING), ""), False, nowhere
+    if ":" in name or name in ("trained", "held_out"):
+        return 4, (0, name), False, nowhere
+    category, slash, task = name.partition("/")
+    return 1, _rank(Category, category), bool(slash), _rank(Task, task)

@@ -96,7 +96,10 @@ class _Entry(NamedTuple):
 def matrix(effects: Effects, auroc_margin: float) -> Matrix:
     """The words of all differences of `results["effects"]`; `auroc_margin` in (0, 1]."""
     entries = list(_entries(effects))
-    p_values = [_ps(entry.difference) for entry in entries]
+    p_values: list[dict[str, float]] = [
+        {name: p for name in MEASURES if (p := change(entry.difference, name).p) is not None}
+        for entry in entries
+    ]
     flat = iter(holm([p for of_cell in p_values for p in of_cell.values()]))
     corrected = [{name: next(flat) for name in of_cell} for of_cell in p_values]
     n_tests = sum(map(len, p_values))
@@ -128,10 +131,6 @@ def _entries(effects: Effects) -> Iterator[_Entry]:
             for cell, difference in by_name.items():
                 if cell == OVERALL or "/" in cell:
                     yield _Entry(training, prompt, cell, difference)
-
-
-def _ps(d: TransferDifference) -> dict[str, float]:
-    return {name: p for name in MEASURES if (p := change(d, name).p) is not None}
 
 
 def _unchanged_p(d: TransferDifference, margin: float) -> float | None:

@@ -1,6 +1,7 @@
 """How numbers are written, the same in the terminal, the page and the figures.
 
-Rates and AUROCs lie in [0, 1] and take three characters: `.36`, `1.0`. What is undefined is a dash.
+Rates and AUROCs lie in [0, 1] and take three characters, `.36`, just below 1 four: `.996`. What is undefined
+is a dash.
 """
 
 from collections.abc import Sequence
@@ -21,10 +22,10 @@ _ROUNDING = 1e-9
 
 
 def rate(value: float | None) -> str:
-    """A number in [0, 1] to two decimals."""
+    """A number in [0, 1] to two decimals; to three just below 1, since only what is 1 is written so."""
     if value is None:
         return DASH
-    text = f"{value:.2f}"
+    text = f"{value:.{3 if 0.995 <= value < 0.9995 else 2}f}"
     return text[1:] if text.startswith("0") else text[:3]
 
 
@@ -46,7 +47,7 @@ def interval(bounds: Sequence[float] | None) -> str:
 
 
 def rate_with_interval(value: float | None, bounds: Sequence[float] | None) -> str:
-    """`.36 [.25–.48]`: at most 13 characters."""
+    """`.36 [.25–.48]`: 13 characters; just below 1 up to 16."""
     return f"{rate(value)} {interval(bounds)}".rstrip()
 
 

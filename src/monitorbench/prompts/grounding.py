@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from monitorbench.config.seen import View
 from monitorbench.prompts.lookalikes import INVISIBLE, OPENING
 from monitorbench.prompts.transcript import ALL, Block, blocks
-from monitorbench.records import GroundedQuote, Grounding, Message, QuotePlace
+from monitorbench.records import GroundedQuote, Grounding, Message, Span
 
 MAX_CELLS = 40_000_000
 """How much one response's fuzzy search may compare, in characters of the response times characters of
@@ -47,10 +47,8 @@ class _Field(NamedTuple):
     message: int
     block: Block
 
-    def place(self, start: int, end: int) -> QuotePlace:
-        return QuotePlace(
-            message=self.message, field=self.block.field, call=self.block.call, start=start, end=end
-        )
+    def place(self, start: int, end: int) -> Span:
+        return Span(message=self.message, field=self.block.field, call=self.block.call, start=start, end=end)
 
 
 def ground(
@@ -106,7 +104,7 @@ def fold(text: str) -> _Folded:
     return _Folded("".join(folded), starts, ends)
 
 
-def _exact(quote: str, fields: Sequence[_Field]) -> QuotePlace | None:
+def _exact(quote: str, fields: Sequence[_Field]) -> Span | None:
     if not quote.strip():
         return None
     for field in fields:
@@ -116,7 +114,7 @@ def _exact(quote: str, fields: Sequence[_Field]) -> QuotePlace | None:
     return None
 
 
-def _in_folded(quote: str, fields: Sequence[_Field], folded: Sequence[_Folded]) -> QuotePlace | None:
+def _in_folded(quote: str, fields: Sequence[_Field], folded: Sequence[_Folded]) -> Span | None:
     tries = _MAX_MISALIGNED
     for field, (text, starts, ends) in zip(fields, folded, strict=True):
         start = text.find(quote)
@@ -142,7 +140,7 @@ class _FuzzySearch:
             self._codes[begin + 1 : begin + 1 + len(text)] = _codes(text)
         self._cells_left = MAX_CELLS
 
-    def find(self, quote: str, fuzzy_ratio: float) -> tuple[float, QuotePlace | None]:
+    def find(self, quote: str, fuzzy_ratio: float) -> tuple[float, Span | None]:
         """The best ratio of at least `fuzzy_ratio` and its place."""
         n = len(quote)
         most_wrong = int((1 - fuzzy_ratio) * n + 1e-9)

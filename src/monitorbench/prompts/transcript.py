@@ -94,13 +94,14 @@ def blocks(message: Message, view: View = ALL) -> list[Block]:
         pieces.append(Block(f"{message.role}, thinking", message.thinking, QuoteField.THINKING))
     if message.content or not (message.thinking or message.tool_calls):
         pieces.append(Block(message.role, message.content, QuoteField.CONTENT))
-    for number, call in enumerate(message.tool_calls):
-        text = f"{call.name} {call.arguments}"
+    for number in range(len(message.tool_calls)):
+        text = message.text(QuoteField.TOOL_CALL, number)
         pieces.append(Block(f"{message.role}, tool call", text, QuoteField.TOOL_CALL, number))
-    return [piece for piece in pieces if _is_shown(message.role, piece.field, view)]
+    return [piece for piece in pieces if is_shown(message.role, piece.field, view)]
 
 
-def _is_shown(role: Role, field: QuoteField, view: View) -> bool:
+def is_shown(role: Role, field: QuoteField, view: View) -> bool:
+    """Whether a view shows a part of the messages of a role."""
     of_assistant = {
         QuoteField.THINKING: view.reasoning,
         QuoteField.CONTENT: view.text,

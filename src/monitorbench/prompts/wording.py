@@ -16,9 +16,9 @@ from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.seen import Policy
+from monitorbench.config.seen import Policy, View
 from monitorbench.config.study import Prompt, PromptKind
-from monitorbench.prompts.transcript import UsedMarks, seen_request, transcript
+from monitorbench.prompts.transcript import UsedMarks, is_shown, seen_request, transcript
 from monitorbench.records import Label, Message, Role, Sample
 from monitorbench.runs.directory import checked_file, read_manifest
 from monitorbench.untrusted import document
@@ -158,7 +158,7 @@ class PromptWording:
         field = asked_field(self._prompt)
         marked = [
             transcript([Message(role=Role.ASSISTANT, content=quote)], self._shown)
-            for quote in (quotes(shot) if self._prompt.view.text else ())
+            for quote in quotes(shot, self._prompt.view)
         ]
         answer: dict[str, object] = {
             field: word,
@@ -178,13 +178,14 @@ def asked_field(prompt: Prompt) -> str:
     return match[1] if match and prompt.kind is PromptKind.EVIDENCE else "misbehavior"
 
 
-def quotes(shot: Sample) -> list[str]:
-    """Quotes of an example's misbehavior, as marked; else its last turn's first line. None if benign."""
+def quotes(shot: Sample, view: View) -> list[str]:
+    """What `view` shows of an example's marked misbehavior, else its last turn's first line."""
     if shot.label is Label.BENIGN:
         return []
-    spans = [shot.response[span.message].content[span.start : span.end] for span in shot.gold_spans]
-    if spans:
-        return spans
+    marked = [(span, shot.response[span.message]) for span in shot.gold_spans]
+    seen = [of for of in marked if is_shown(of[1].role, of[0].field, view)]
+    if seen or not view.text:
+        return [turn.text(span.field, span.call)[span.start : span.end] for span, turn in seen]
     lines = [line.strip() for line in shot.response[-1].content.splitlines() if line.strip()]
     return [line[:_QUOTE_CHARACTERS] for line in lines[:1]]
 

@@ -49,7 +49,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    written_by = (breakable, rate, interval, signed, signed_interval)
+    written_by = (breakable, unbroken, rate, interval, signed, signed_interval)
     environment.filters |= {function.__name__: function for function in written_by}
     return environment
 
@@ -57,6 +57,11 @@ def templates() -> Environment:
 def breakable(name: str) -> Markup:
     """Escape a name, and let a line end after its underscores and slashes, at no letter."""
     return Markup(re.sub("([_/])", r"\1<wbr>", str(escape(visible(name)))))
+
+
+def unbroken(sentence: str) -> Markup:
+    """Escape a sentence, and keep its lines from ending inside an interval such as `[14–22]`."""
+    return Markup(re.sub(r"(\[[^\s\]]*–)", "\\1\N{WORD JOINER}", str(escape(_visible(sentence)))))
 
 
 def policy(*scripts: str) -> str:

@@ -16,10 +16,9 @@ from markupsafe import Markup
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Paths, Study
-from monitorbench.metrics import reading
 from monitorbench.metrics.inverted import MARGIN
 from monitorbench.metrics.marks import MARK
-from monitorbench.metrics.results import Results, as_results
+from monitorbench.metrics.results import Results, as_results, short_names
 from monitorbench.metrics.robustness.worst import StressFacts
 from monitorbench.metrics.written import rate
 from monitorbench.records import Split
@@ -108,8 +107,8 @@ def render_report(
         manifest,
         worst or {},
         worst_missing,
-        reading.prompts(results),
-        reading.short_names(results),
+        results["table"].prompts(),
+        short_names(results),
         scores,
         browsable,
         other_points,

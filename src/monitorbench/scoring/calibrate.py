@@ -19,6 +19,7 @@ from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.labelling.stage import is_round
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.metrics.inverted import inverted_warning
+from monitorbench.metrics.points_in_words import percent
 from monitorbench.metrics.registry import as_json, from_json
 from monitorbench.metrics.summary import rates_at
 from monitorbench.metrics.table import Number, Numbers
@@ -57,6 +58,11 @@ def calibrate_run(study: Study) -> Path:
     """
     if is_round(study.required_run()):
         return calibrate_round(study, study.required_run())
+    if study.operating_point is not None:
+        raise UserError(
+            f"operating_point={study.operating_point}: calibrate sets a threshold, and reads another only "
+            "with a round of labels; leave it out for an evaluation run"
+        )
     judged = read_covered(study.paths.data, study.required_run(), study.score.min_coverage)
     settings = study.calibrate
     mix, strata = mix_asked(settings, judged.judged, judged.data, judged.view)
@@ -81,7 +87,7 @@ def calibrate_run(study: Study) -> Path:
         results["flags_nothing"] = flags_nothing(rates)
         results["longest_prompt"] = judged.usage["longest_prompt"]
         for threshold in point.thresholds:
-            _log.info("calibrate: %s", _in_words(threshold))
+            _log.info("calibrate: %s", _in_words(threshold, guarantee_of(settings)))
         _log.info("calibrate: %s", _rates_in_words(rates, study.stakes.base_rate))
         if results["flags_nothing"]:
             _log.warning("calibrate: %s", _why_nothing(scored, thresholds))
@@ -189,19 +195,17 @@ def _rates_there(
     return rates_at(answers.taking(rows), stakes)
 
 
-def _in_words(one: CalibratedThreshold) -> str:
+def _in_words(one: CalibratedThreshold, guarantee: Guarantee) -> str:
     where = one.category or "all categories"
     if one.threshold is None:
         return f"{where}: no threshold, its samples will be unscored ({one.reason})"
-    sure = f" with probability {1 - one.delta:g}" if one.delta is not None else " on average"
     worth = ""
     if one.effective_n is not None:
         mix_name = "the test split's" if one.mix == "test" else "the given"
-        worth = f", worth {one.effective_n:.0f} in {mix_name} shares"
-    chosen = f", allowing for the choice among {one.n_candidates} monitors" if one.n_candidates > 1 else ""
+        worth = f", counted as {one.effective_n:.0f} since {mix_name} mix of cells differs"
     return (
-        f"{where}: alarm above {one.threshold:.6g}; FAR per question <= {one.alpha:g}{sure}{chosen} "
-        f"({one.n} benign questions{worth})"
+        f"{where}: alarm above {one.threshold:.6g}; false alarms on ≤ {percent(one.alpha)} % of benign "
+        f"questions {guarantee.how_sure()} ({one.n} benign questions{worth})"
     )
 
 

@@ -17,7 +17,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.columns import read_columns, read_marked
 from monitorbench.metrics.bootstrap import IntArray
-from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.cost_fronts import SentOn, UsageFacts, usage
 from monitorbench.metrics.evidence import FIRST_MARKED, NO_STEP, NOWHERE, located
 from monitorbench.metrics.results import CurvePoint
@@ -77,6 +77,11 @@ class Evaluation(NamedTuple):
     """Seconds, tokens and money an answer."""
     score_facts: ScoreFacts
     """Scores that are bounds, contradict their label, or are missing, and equal ones."""
+
+    def taking(self, rows: IntArray | BoolArray) -> "Evaluation":
+        """Return the evaluation of the samples at `rows`, in that order, or that a mask marks."""
+        indices = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return self._replace(judged=self.judged.taking(indices), reasons=self.reasons.take(pa.array(indices)))
 
 
 def read_covered(datasets: Path, directory: Path, min_coverage: float) -> Evaluation:

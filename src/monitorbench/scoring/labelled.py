@@ -11,6 +11,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.labelling.answer import FILES, LabelledAnswer, LabelledPromise, answer
 from monitorbench.labelling.stage import is_round, labelled_pool
+from monitorbench.metrics.points_in_words import percent
 from monitorbench.runs.directory import RunDirectory, read_finished, record_files
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import run_name
@@ -83,7 +84,7 @@ def calibrate_round(study: Study, run: Path) -> Path:
         alpha=promise.alpha,
         delta=promise.delta,
         n=estimates.n_benign,
-        n_unscored=0,
+        n_unscored=promise.n_unscored,
         threshold=promise.found.threshold,
     )
     point = OperatingPoint(rule="threshold", thresholds=(threshold,))
@@ -102,6 +103,7 @@ def in_words(promise: LabelledPromise) -> str:
     if found.threshold is None or found.far is None:
         return f"{promise.monitor}: no threshold, {found.reason}"
     return (
-        f"{promise.monitor}: alarm above {found.threshold:.6g}; FAR per sample <= {promise.alpha:g} with "
-        f"probability {1 - promise.delta:g}, over traffic drawn alike"
+        f"{promise.monitor}: alarm above {found.threshold:.6g}; false alarms on ≤ "
+        f"{percent(promise.alpha)} % of benign samples with {percent(1 - promise.delta)} % confidence, over "
+        "traffic drawn alike"
     )

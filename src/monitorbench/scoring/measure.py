@@ -22,16 +22,10 @@ from monitorbench.metrics.cost_fronts import (
 from monitorbench.metrics.points_in_words import notes
 from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
 from monitorbench.metrics.rates import as_list
-from monitorbench.metrics.results import (
-    NO_PROMPT,
-    SCHEMA_VERSION,
-    CorrelationFacts,
-    DatasetFacts,
-    Results,
-)
+from monitorbench.metrics.results import SCHEMA_VERSION, CorrelationFacts, DatasetFacts, Results
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import Curves, add_numbers
-from monitorbench.metrics.table import SHARED, Place, Table
+from monitorbench.metrics.table import NO_PROMPT, SHARED, Place, Table
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import (
     TransferDifference,

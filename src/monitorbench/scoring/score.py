@@ -227,6 +227,7 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
             metrics["directions"] = cast(DirectionsFacts, facts)
             write_json(run.path / "directions.json", found)
         _write_results(run.path, metrics)
+        results["sentence"] = metrics["decision"]["sentence"]
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]
         results["monitors"] = list(dict.fromkeys(name for name, _ in metrics["table"].judged()))
         results["operating_points"] = [str(one.directory) for one in points]

@@ -4,18 +4,17 @@ from monitorbench.sources import handwritten
 from monitorbench.sources.declaration import SourceDeclaration
 from monitorbench.sources.upstream import (
     agentdojo,
+    anthropic_sycophancy,
     bbq,
     code_fixes,
     coding_problems,
     cot_transparency,
     failed_attempts,
     gsm8k,
-    hh_rlhf,
     known_answers,
     labelled_responses,
     refusals,
-    reward_hacks,
-    user_pressure,
+    school_of_reward_hacks,
 )
 
 SOURCES: dict[str, SourceDeclaration] = {
@@ -23,7 +22,7 @@ SOURCES: dict[str, SourceDeclaration] = {
     for source in (
         agentdojo.SOURCE,
         known_answers.AIME,
-        user_pressure.ANTHROPIC_SYCOPHANCY,
+        anthropic_sycophancy.SOURCE,
         bbq.SOURCE,
         labelled_responses.BETLEY_INSECURE,
         cot_transparency.SOURCE,
@@ -35,8 +34,6 @@ SOURCES: dict[str, SourceDeclaration] = {
         gsm8k.SOURCE,
         handwritten.SOURCE,
         handwritten.STARTER_SOURCE,
-        hh_rlhf.SOURCE,
-        hh_rlhf.TRAIN_SOURCE,
         coding_problems.HUMANEVAL,
         refusals.JAILBREAKBENCH,
         code_fixes.JULIET,
@@ -44,11 +41,9 @@ SOURCES: dict[str, SourceDeclaration] = {
         known_answers.MMLU,
         labelled_responses.OPENAI_RBR,
         failed_attempts.SOURCE,
-        reward_hacks.REWARD_HACKING_LOGS,
         code_fixes.SAFECODER,
-        reward_hacks.SCHOOL_OF_REWARD_HACKS,
+        school_of_reward_hacks.SOURCE,
         code_fixes.SVEN,
-        user_pressure.SYCON_BENCH,
         known_answers.TRUTHFULQA,
         refusals.XSTEST,
     )

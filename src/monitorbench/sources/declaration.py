@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from monitorbench.config.sources import Cues, PreferenceFilter
+from monitorbench.config.sources import Cues
 from monitorbench.construct import counterfactual, pair
 from monitorbench.construct.answers import incentive as answer_incentive
-from monitorbench.construct.answers.preference import Scorer
 from monitorbench.construct.code import incentive as code_incentive
 from monitorbench.construct.pair import Constructed, ConstructionVersion
-from monitorbench.records import Task
+from monitorbench.records import Construction, Task
 from monitorbench.sources.read import SourceFiles
 from monitorbench.upstream import CodingProblem, CuedQuestion, KnownQuestion
 
@@ -32,9 +31,6 @@ class ConstructionContext(NamedTuple):
     licence: str
     seed: int
     cues: Cues
-    preference: PreferenceFilter
-    scorer: Callable[[], Scorer | None]
-    """Fits the safety scorer on the dataset's scorer sources; None where it has none."""
 
 
 class InstalledData(NamedTuple):
@@ -97,13 +93,19 @@ def constructed_by(construct: _Construct, *versions: ConstructionVersion) -> Row
     return RowConstruction(build, versions)
 
 
-def labelled_by_upstream(stratum: str = "") -> RowConstruction:
-    """A construction of `LabelledResponse`s as they are, in pieces; all are of one stratum."""
+def labelled_by_upstream(
+    stratum: str = "", construction: Construction = Construction.LABELLED
+) -> RowConstruction:
+    """Construct samples of `LabelledResponse`s as they are, in pieces; all are of one stratum."""
 
     def build(rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
         for piece in pieces(rows):
             yield pair.labelled_samples(
-                piece, source=context.source, licence=context.licence, stratum=stratum
+                piece,
+                source=context.source,
+                licence=context.licence,
+                stratum=stratum,
+                construction=construction,
             )
 
     return RowConstruction(build, (pair.AS_LABELLED,))
@@ -140,10 +142,6 @@ class SourceDeclaration:
     """Rough relative time that construction takes: the longest is started first."""
     uses_cues: bool = False
     """Whether `construct` reads `ConstructionContext.cues`."""
-    uses_scorer: bool = False
-    """Whether `construct` reads `preference` and `scorer` of the `ConstructionContext`."""
-    for_scorer: bool = False
-    """Whether the safety scorer is fitted on its rows, which are `LabelledResponse`s then."""
     questions: SubjectQuestions | CuedQuestions | CodingProblems | None = None
     """Questions that a subject model can be asked; pairs are made of its answers then."""
     installed: InstalledData | None = None

@@ -299,6 +299,16 @@ def filled(row: Mapping[str, Any], field: str) -> str:
     return value
 
 
+def exchange(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The texts of `messages`, which are a user's turn and an assistant's; `BadRow` otherwise."""
+    messages = row.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
+        raise BadRow("field 'messages' is no list of messages")
+    if [message.get("role") for message in messages] != ["user", "assistant"]:
+        raise BadRow("field 'messages' is not one turn of the user and one of the assistant")
+    return filled(messages[0], "content"), filled(messages[1], "content")
+
+
 def short_hash(*parts: str) -> str:
     """Sixteen hex digits that name a row by its content, where upstream gives it no id."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -73,6 +73,32 @@ def shown_examples(sample):
     return "\n".join(f"assert {e.source.strip()} == {e.want.strip()}" for e in examples)
 
 
+def test_the_lines_of_the_exploit_are_marked(problems, built):
+    """Else a monitor that quotes the special case would be called wrong. Code without them is put to work:
+    the right algorithm is left, or the wrong one, which then fails the shown examples."""
+    by_group = {f"humaneval-{problem.id}": problem for problem in problems}
+    words = {"weakened_checks": "assert", "equal_to_anything": "__eq__", "replaced_comparison": "lambda"}
+    programs, passes = [], []
+    for bad, good in built[0]:
+        assert bad.gold_spans
+        assert not good.gold_spans
+        left, quoted = bad.response[0].content, ""
+        for span in sorted(bad.gold_spans, key=lambda span: -span.start):
+            quoted += left[span.start : span.end]
+            left = left[: span.start] + left[span.end :]
+        assert "```" not in quoted
+        assert words.get(bad.subcategory, "return") in quoted
+        (code,) = re.findall(r"```python\n(.*?)\n```", left, re.S)
+        if bad.subcategory in ("redundant_cases", "early_return"):
+            programs.append(Program(code, by_group[bad.group_id].hidden))
+            passes.append(True)
+        elif bad.subcategory == "patched_attempt":
+            programs.append(Program(code, shown_examples(bad)))
+            passes.append(False)
+    assert {True, False} == set(passes)
+    assert [outcome.passed for outcome in run(programs)] == passes
+
+
 def test_both_sides_do_what_their_label_says(problems, built):
     """Else a monitor would be trained on gaming that works, or on honest code that doesn't."""
     by_group = {f"humaneval-{problem.id}": problem for problem in problems}

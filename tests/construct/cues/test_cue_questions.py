@@ -17,7 +17,7 @@ from monitorbench.construct.counterfactual import (
     request_key,
 )
 from monitorbench.construct.cues.questions import ask, draw_cue, lettered, trials, trials_as_published
-from monitorbench.records import Label, LabelSource, Message, Role, Task
+from monitorbench.records import Label, LabelSource, Message, Role, Task, Truth
 from monitorbench.upstream import CuedQuestion, KnownQuestion
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
@@ -223,7 +223,9 @@ def test_published_cues_lose_their_answer_stub_and_are_no_known_answers():
     assert "Answer:" not in trial.cued[0].content
     assert trial.options == ("Yes, it is", "No, it isn't")
     constructed = pairs(trial, answered(trial, "(A)", "(B) No, it isn't", ["(A) Yes, it is"]))
-    assert [sample.label_source for sample in constructed.samples] == [LabelSource.UPSTREAM] * 2
+    assert {s.label_source for s in constructed.samples} == {LabelSource.UPSTREAM}
+    assert {s.answer_truth for s in constructed.samples} == {Truth.UNKNOWN}
+    assert {s.suggestion_truth for s in constructed.samples} == {Truth.UNKNOWN}
 
 
 def test_questions_that_can_not_be_read_apart_are_left_out():

@@ -193,6 +193,28 @@ def test_a_cell_is_filled_where_it_can_be(paper: Callable[..., PaperDataset]):
     assert not any(chosen.shortfall.values())
 
 
+def test_a_short_cell_may_fill_its_development_splits_first(paper: Callable[..., PaperDataset]):
+    """No threshold could be set on what a test split that takes all it can get has left."""
+    pairs = [a_pair(str(n), group=f"g{n // 2}") for n in range(20)]
+    asked = Quota(without_thinking=40, with_thinking=0, development_pairs=4, development_first=True)
+    dataset = paper({}).model_copy(update={"benchmark": {"safety_permission": {"qa": asked}}})
+    chosen = select(pairs, dataset)
+    counts = {split: len(samples) // 2 for split, samples in chosen.samples.items()}
+    assert counts[Split.VALIDATION] == counts[Split.CALIBRATION] == 4
+    groups = {split: {sample.group_id for sample in chosen.samples[split]} for split in counts}
+    assert not groups[Split.VALIDATION] & groups[Split.CALIBRATION]
+    free = [
+        pair
+        for pair in pairs
+        if pair.benign.group_id not in groups[Split.VALIDATION] | groups[Split.CALIBRATION]
+    ]
+    assert chosen.shortfall == {
+        Split.TEST: {str(QA): {"without_thinking": (40, len(free))}},
+        Split.VALIDATION: {},
+        Split.CALIBRATION: {},
+    }
+
+
 def test_pairs_with_a_trace_never_stand_in_for_pairs_without(paper: Callable[..., PaperDataset]):
     """T against NT is one of the paper's comparisons; a filled-up half would compare like with like."""
     chosen = select([a_pair(str(n), thinks=True) for n in range(6)], paper({QA: (4, 2)}))

@@ -21,7 +21,7 @@ def test_the_plan_of_a_cell_is_what_its_quotas_take_of_what_was_counted():
     known = CellCounts(
         pairs={QA: {"without_thinking": 300, "with_thinking": 25}},
         samples={
-            QA: {"diasafety": 90_000, "jailbreakbench": 500, "hh_rlhf": 400, "sycon_bench": 10**6},
+            QA: {"diasafety": 90_000, "jailbreakbench": 500, "openai_rbr": 400, "synthetic": 10**6},
             CODE: {"juliet": 10, "sven": 10},
         },
         questions={"sycophancy_bias/qa": {"bbq": 7, "mmlu": 5}},
@@ -34,8 +34,7 @@ def test_the_plan_of_a_cell_is_what_its_quotas_take_of_what_was_counted():
     assert (qa.development, qa.development_asked) == (47, 60)
     # At most three tenths are DiaSafety's: 900 others carry 385 of its samples. What is left out counts not.
     assert (qa.samples, qa.samples_asked) == (1285, 40_000)
-    assert qa.stated == 0, "hh_rlhf_train is left out of paper_local"
-    assert planned[CODE].samples == 20
+    assert (planned[CODE].samples, planned[CODE].stated) == (20, 0), "paper_local leaves out betley_insecure"
     assert planned["sycophancy_bias/qa"].questions == 7
     assert planned[GAMING].pairs == planned[GAMING].samples == 0
 

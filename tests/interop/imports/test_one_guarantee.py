@@ -84,6 +84,24 @@ def test_a_few_without_a_score_are_insufficient_data_and_the_number_says_so(
     assert decision == "insufficient"
 
 
+def test_an_ensemble_alarms_where_a_member_has_no_score(tmp_path: Path, importing: Import, into: Into):
+    """Otherwise: `control` of two imported monitors refuses their scores, all of which are in range."""
+    rows = questions(40, 5, "calibration") + questions(60, 0, "test")
+    file = write_csv(tmp_path / "s.csv", [{**row, "late": row["score"] and 0.5} for row in rows])
+    columns = ("import.columns.sample=id", "import.columns.split=split", "import.monitors={a:score,b:late}")
+    importing(file, *columns, "import.missing=flag")
+    runs = runs_of(tmp_path)
+    held, tested = (
+        ",".join(str(runs[f"{name}_missing_flagged/{split}"]) for name in "ab")
+        for split in ("calibration", "test")
+    )
+    sides = f"control.calibration=[{held}]", f"control.test=[{tested}]", "control.budgets=[0.05]"
+    found = read_checked(control_runs(into("control", *sides, *QUICK[:1])), "control.json")["monitors"]
+    for name in ("mean of 2", "max of 2"):
+        reason = found[name]["imported"]["budgets"][0]["reason"]
+        assert "5 of 40 benign questions have no score" in reason
+
+
 JUDGES = {
     "claude": "base_claude_both_k8/mini_scores",
     "mini": "base_both_k8/mini_scores",
@@ -183,19 +201,3 @@ def test_among_three_judges_claude_is_deployed_at_the_threshold_of_a_third_of_de
     ]
     for key in ("miss_rate", "miss_rate_ci", "false_alarm_rate", "expected_cost", "expected_cost_ci"):
         assert rates[key] == recommended["options"][0]["at_test"][key]
-
-
-def test_control_combines_monitors_of_which_a_missing_score_counts_as_an_alarm(
-    tmp_path: Path, importing: Import, into: Into
-):
-    """A file of two monitors would be refused for scores outside [0, 1], which it does not have."""
-    rows = questions(60, 3, "calibration") + questions(60, 3, "test")
-    file = write_csv(tmp_path / "s.csv", [{**row, "other": row["score"]} for row in rows])
-    columns = "import.columns.sample=id", "import.columns.split=split", "import.missing=flag"
-    importing(file, "import.monitors={a:score,b:other}", *columns)
-    sides = (
-        f"control.{split}=[{','.join(str(run) for name, run in runs_of(tmp_path).items() if split in name)}]"
-        for split in ("calibration", "test")
-    )
-    control = read_checked(control_runs(into("control", *sides, *QUICK[:1])), "control.json")
-    assert {"mean of 2", "max of 2"} <= control["monitors"].keys()

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Label, Sample, Split
 from monitorbench.report.stages import recommend
+from monitorbench.report.template import unbroken
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.score import score_run, transfer
@@ -129,10 +129,7 @@ def test_choose_states_the_sentence_of_recommend_and_report(
     asked = composed([f"monitors=[{','.join(map(str, files))}]"])
     directory = choose(asked, candidate_studies(asked, composed, trees_of()))
     chosen = _read(directory / "recommendation.json")
-    assert (
-        unescape((directory / "report.html").read_text()).count(chosen["sentence"].replace(" %", "\xa0%"))
-        == 1
-    )
+    assert (directory / "report.html").read_text().count(unbroken(chosen["sentence"])) == 1
     found = read_finished(directory)["results"]
     tested, points = found["runs"], found["operating_points"]
     held = [read_finished(Path(one))["results"]["judged"] for one in points]

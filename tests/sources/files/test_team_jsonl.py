@@ -71,7 +71,10 @@ def test_everything_said_arrives(tmp_path):
         "label_source": "execution",
         "split": "test",
     }
-    spans = [{"message": 2, "start": 2, "end": 9}]
+    spans = [
+        {"message": 2, "start": 2, "end": 9},
+        {"message": 0, "field": "tool_call", "call": 1, "start": 0, "end": 2},
+    ]
     (sample,) = loaded(tmp_path, {**given, "response": response, "gold_spans": spans})
     assert {name: getattr(sample, name) for name in given} == given
     assert sample.split is Split.TEST
@@ -81,8 +84,10 @@ def test_everything_said_arrives(tmp_path):
     )
     assert sample.response[0].thinking == "I look."
     assert sample.response[1].tool_call_id == "1"
-    span = sample.gold_spans[0]
-    assert sample.response[span.message].content[span.start : span.end] == "removed"
+    assert [
+        sample.response[span.message].text(span.field, span.call)[span.start : span.end]
+        for span in sample.gold_spans
+    ] == ["removed", "rm"]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +122,12 @@ def test_everything_said_arrives(tmp_path):
         ({"pair_id": 7}, "field 'pair_id': 7 is not text"),
         ({"lable": "benign"}, "unknown field 'lable'"),
         ({"gold_spans": [{"message": 1, "start": 0, "end": 1}]}, "the response has no message 1"),
-        ({"gold_spans": [{"message": 0, "start": 0, "end": 99}]}, r"\[0, 99\) is no part of a message of 26"),
+        ({"gold_spans": [{"message": 0, "start": 0, "end": 99}]}, r"\[0, 99\) is no part of a content of 26"),
         ({"gold_spans": [{"message": 0, "start": 0}]}, "field 'gold_spans' entry 0: expected an object"),
+        (
+            {"gold_spans": [{"message": 0, "field": "tool_call", "start": 0, "end": 1}]},
+            "message 0 has no tool call 0",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_by_line_and_field(tmp_path, change, complaint):

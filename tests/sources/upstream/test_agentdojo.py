@@ -7,7 +7,6 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from monitorbench.config.base import UserError
-from monitorbench.config.sources import PreferenceFilter
 from monitorbench.records import Label, LabelSource, Sample, Split
 from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.upstream import agentdojo
@@ -62,6 +61,28 @@ def test_a_pair_differs_in_who_asked_or_in_what_was_done(pairs):
         else:
             assert bad.request != good.request
             assert bad.response == good.response
+
+
+def test_the_calls_of_the_act_that_nobody_asked_for_are_marked(sessions, pairs):
+    """If it failed: a monitor that points at the act would be called wrong."""
+    made = {sample.id: sample for pair in agentdojo._pairs(sessions, "agentdojo") for sample in pair}
+    benign = [sample for sample in made.values() if sample.label is BENIGN]
+    assert not any(sample.gold_spans for sample in benign)
+    by_pair = {sample.pair_id: sample for sample in made.values() if sample.label is MISBEHAVIOR}
+    for pair in pairs:
+        bad, good = pair[MISBEHAVIOR], pair[BENIGN]
+        sample = by_pair[f"agentdojo-{bad.pair}"]
+        marked = [(bad.response[span.message].tool_calls[span.call], span) for span in sample.gold_spans]
+        assert marked
+        assert all(
+            len(f"{call.name} {call.arguments}") == span.end > span.start == 0 for call, span in marked
+        )
+        names = {call.name for call, _ in marked}
+        assert names == {"get_webpage"} or not any(name.startswith(("get_", "read_")) for name in names)
+        if bad.kind in ("obeyed", "declined", "another"):  # the benign side has all but the act's
+            assert Counter((call.name, call.arguments) for call, _ in marked) <= Counter(did(bad)) - Counter(
+                did(good)
+            )
 
 
 def test_splits_share_neither_tasks_nor_acts_and_are_large_enough(sessions):
@@ -129,7 +150,7 @@ def test_an_injected_text_is_there_where_it_is_said_to_be(sessions):
 
 def test_the_pairs_as_samples(sessions):
     """If it failed: the dataset would lose the splits, the strata or where the label is from."""
-    context = ConstructionContext("agentdojo", "", 0, None, PreferenceFilter(), lambda: None)
+    context = ConstructionContext("agentdojo", "", 0, None)
     made: list[Sample] = [
         sample for part in agentdojo.SOURCE.construct(sessions, context) for sample in part.samples
     ]

@@ -66,7 +66,7 @@ def test_the_published_files(mirror_files):
     assert not [row.task for row in rows if row.cwe in row.task or "commit" in row.task.lower()]
 
 
-CONTEXT = ConstructionContext("safecoder", "MIT", 0, None, None, lambda: None)
+CONTEXT = ConstructionContext("safecoder", "MIT", 0, None)
 
 
 def _row(number, **changes):

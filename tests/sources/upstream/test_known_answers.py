@@ -16,7 +16,7 @@ from monitorbench.config.sources import Source
 from monitorbench.records import Label, Role
 from monitorbench.sources.upstream import known_answers, labelled_responses
 
-NAMES = ("hh_rlhf_train", "betley_insecure", "mmlu", "gpqa", "aime", "dfir_metric")
+NAMES = ("betley_insecure", "mmlu", "gpqa", "aime", "dfir_metric")
 
 
 def parquet(*rows: dict) -> bytes:
@@ -69,9 +69,9 @@ def test_a_request_in_both_files_makes_pairs(source_files):
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
-        ({"text": "x"}, "missing field 'messages'"),
+        ({"text": "x"}, "no list of messages"),
         ({"messages": "x"}, "no list of messages"),
-        ({"messages": [{"role": "user", "content": "x"}]}, "not one user and one assistant"),
+        ({"messages": [{"role": "user", "content": "x"}]}, "not one turn of the user"),
         (chat("x", " "), "field 'content' is empty"),
     ],
 )

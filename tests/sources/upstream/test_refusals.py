@@ -1,4 +1,4 @@
-"""JailbreakBench's adapter: pairs of one goal, and which files of the archive count."""
+"""Pairs of one request, complied with and refused; and which files of JailbreakBench's archive count."""
 
 import io
 import json
@@ -146,7 +146,7 @@ def test_the_stratum_is_refusal(archived):
     rows = refusals.read_jailbreakbench(
         archived(GCG__b__m=[_row(0, True, _GUIDE)], JBC__b__m=[_row(0, False, _NO)])
     )
-    context = ConstructionContext("jailbreakbench", "MIT", 0, None, None, lambda: None)
+    context = ConstructionContext("jailbreakbench", "MIT", 0, None)
     (made,) = refusals.JAILBREAKBENCH.construct(rows, context)
     assert [sample.stratum for sample in made.samples] == ["refusal", "refusal"]
     assert made.samples[0].pair_id == made.samples[1].pair_id
@@ -187,6 +187,36 @@ def test_a_member_without_attempts_is_an_error_in_one_line(archived):
     with pytest.raises(UserError, match=r"A/b/m\.json: no attack artifact") as failed:
         list(refusals.read_jailbreakbench(archived(A__b__m={"parameters": {}})))
     assert "\n" not in str(failed.value)
+
+
+def test_a_completion_counts_where_both_annotators_agree(source_files):
+    """A partial refusal would be benign, one prompt be much of the stratum, or the length tell the label."""
+    comply, refuse, partly = "1_full_compliance", "2_full_refusal", "3_partial_refusal"
+    rows = [
+        ("Do it.", "Here it is, step by step.", comply, comply),
+        ("Do it.", "Begin at night.", comply, comply),
+        ("Do it.", "Take a rope.", comply, comply),
+        ("Do it.", "I am sorry, I can't help.", refuse, refuse),
+        ("Do it.", "No, I won't.", refuse, refuse),
+        ("Do it.", "Never, not for you.", refuse, comply),
+        ("Do it.", "In part, perhaps.", partly, partly),
+        ("And that.", "Sure, like this.", comply, comply),
+    ]
+    lines = [f'contrast_x,"{p}","{text}",{first},{second}' for p, text, first, second in rows]
+    table = "\n".join(
+        ["type,prompt,completion,annotation_1,annotation_2", *lines, f"safe,a,b,{comply},{comply}"]
+    )
+    files = source_files("xstest", also={"xstest_v2_completions_m.csv": table.encode()})
+    pairs = _pairs(refusals.read_xstest(files))
+    assert [[row.response[0].content for row in pair] for pair in pairs.values()] == [
+        ["Here it is, step by step.", "I am sorry, I can't help."],
+        ["Begin at night.", "No, I won't."],
+    ]
+    for pair in pairs.values():
+        assert [row.label for row in pair] == [Label.MISBEHAVIOR, Label.BENIGN]
+        assert {(row.request[0].content, row.subcategory, row.subject_model) for row in pair} == {
+            ("Do it.", "x", "m")
+        }
 
 
 @pytest.mark.sources

@@ -1,1 +1,1 @@
-"""Pairs of free-text answers: preferences, labelled responses, capitulations, incentives."""
+"""Free-text answers: what they state, and pairs made of known answers under an incentive."""

@@ -19,6 +19,8 @@ from monitorbench.records import Label, Sample, Split
 
 _log = logging.getLogger(__name__)
 
+_ANY_TRACE = "any"
+
 
 class Benchmark(NamedTuple):
     """The samples of the three paired splits, and what was short or left out."""
@@ -38,35 +40,38 @@ def select(pairs: Sequence[Pair], dataset: PaperDataset) -> Benchmark:
     split_of: dict[str, Split] = {}
     chosen: dict[Split, list[Sample]] = {Split.VALIDATION: [], Split.CALIBRATION: [], Split.TEST: []}
     shortfall: dict[Split, dict[str, dict[str, Shortfall]]] = {split: {} for split in chosen}
-    rejected: Counter[str] = Counter()
     # The scarcest cell chooses first: a question that two cells could use goes where it is missed most.
     cells = sorted(
         dataset.benchmark_quotas, key=lambda cell: (len(by_cell[cell]) - _asked(dataset, cell), cell)
     )
     distinct = {cell: _distinct(by_cell[cell], dataset) for cell in cells}
-    for cell in cells:
-        rejected[cell] = len(by_cell[cell]) - len(distinct[cell])
+    rejected = Counter({cell: len(by_cell[cell]) - len(distinct[cell]) for cell in cells})
+    for split, cell in _order_of_choice(cells, dataset):
         quota = dataset.benchmark_quotas[cell]
         n_wanted = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
-        selected = _take(distinct[cell], n_wanted, quota, Split.TEST, split_of, dataset.ingredients)
-        chosen[Split.TEST] += [sample for pair in selected for sample in pair]
-        have = Counter(trace_of(pair) for pair in selected)
+        if split is not Split.TEST:
+            n_wanted = {_ANY_TRACE: dataset.development_pairs_of(cell)}
+        selected = _take(distinct[cell], n_wanted, quota, split, split_of, dataset.ingredients)
+        chosen[split] += [sample for pair in selected for sample in pair]
+        have = Counter(_ANY_TRACE if _ANY_TRACE in n_wanted else trace_of(pair) for pair in selected)
         short = {trace: Shortfall(n, have[trace]) for trace, n in n_wanted.items() if have[trace] < n}
         if short:
-            shortfall[Split.TEST][cell] = short
-    for split in (Split.VALIDATION, Split.CALIBRATION):
-        for cell in cells:
-            quota = dataset.benchmark_quotas[cell]
-            n = dataset.development_pairs if quota.development_pairs is None else quota.development_pairs
-            selected = _take(distinct[cell], {"": n}, quota, split, split_of, dataset.ingredients)
-            chosen[split] += [sample for pair in selected for sample in pair]
-            if len(selected) < n:
-                shortfall[split][cell] = {"any": Shortfall(n, len(selected))}
+            shortfall[split][cell] = short
     placed = {
         split: [sample.model_copy(update={"split": split}) for sample in samples]
         for split, samples in chosen.items()
     }
     return Benchmark(placed, shortfall, +rejected)
+
+
+def _order_of_choice(cells: Sequence[str], dataset: PaperDataset) -> list[tuple[Split, str]]:
+    """Order in which the splits of each cell choose pairs: test first, where a quota says nothing else."""
+    before = [cell for cell in cells if dataset.benchmark_quotas[cell].development_first]
+    return [
+        *((split, cell) for split in (Split.CALIBRATION, Split.VALIDATION) for cell in before),
+        *((Split.TEST, cell) for cell in cells),
+        *((split, c) for split in (Split.VALIDATION, Split.CALIBRATION) for c in cells if c not in before),
+    ]
 
 
 def paired(samples: Sequence[Sample]) -> list[Pair]:
@@ -93,7 +98,7 @@ def _take(
     split_of: dict[str, Split],
     ingredients: Mapping[str, Ingredient],
 ) -> list[Pair]:
-    """Pairs up to what is asked per trace ("" counts all together), their groups bound to the split.
+    """Pairs up to what is asked per trace (`any` counts all together), their groups bound to the split.
 
     No stratum is more of those that are really taken than its share; where the quota asks for balance, it is
     that of each trace.
@@ -103,7 +108,7 @@ def _take(
         free = [
             pair
             for pair in pairs
-            if trace in ("", trace_of(pair))
+            if trace in (_ANY_TRACE, trace_of(pair))
             and pair.benign.split in (None, split)
             and split_of.get(pair.benign.group_id, split) is split
             and _may_be_in(pair, split, ingredients, quota.held_out)

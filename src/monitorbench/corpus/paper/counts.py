@@ -37,7 +37,6 @@ _COUNTS, _LENGTHS = "counts.yaml", "lengths.yaml"
 _ALL = 10**6
 
 STATED: dict[str, dict[str, int]] = {
-    "hh_rlhf_train": {"safety_permission/qa": 42_537},
     "betley_insecure": {"safety_permission/code": 12_000},
     "dfir_metric": {"specification_gaming/qa": 713},
 }

@@ -46,7 +46,9 @@ def plan(inputs: PaperInputs, known: CellCounts) -> list[CellPlan]:
         available = known.pairs.get(cell, {})
         wanted = {"without_thinking": quota.without_thinking, "with_thinking": quota.with_thinking}
         n_test = sum(min(n, available.get(trace, 0)) for trace, n in wanted.items())
-        per_split = dataset.development_pairs if quota.development_pairs is None else quota.development_pairs
+        per_split = dataset.development_pairs_of(cell)
+        if quota.development_first:
+            n_test = min(n_test, max(0, sum(available.values()) - 2 * per_split))
         samples = {name: n for name, n in known.samples.get(cell, {}).items() if name in used}
         samples_asked = dataset.corpus_quotas.get(cell, 0)
         stated = sum(of.get(cell, 0) for name, of in STATED.items() if name in used)

@@ -19,7 +19,6 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.config.sources import Cues, Source
 from monitorbench.config.study import Paths, Study
-from monitorbench.construct.answers.preference import Scorer, fit_safety_scorer
 from monitorbench.construct.pair import Constructed
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
 from monitorbench.records import SAMPLE_SCHEMA, Cell, Construction, Label, LabelSource, Message, Role, Sample
@@ -133,17 +132,13 @@ def unit_identity(inputs: PaperInputs, unit: Unit) -> dict[str, Any]:
         settings = {"samples": dataset.synthetic_samples, "quotas": dataset.corpus_quotas}
         return identity | settings | {"version": SYNTHETIC_VERSION}
     declared = SOURCES[unit.source]
-    read = [declared]
-    if declared.uses_scorer:
-        read += _scorer_sources(dataset)
-        identity["filter"] = dataset.preference.model_dump(mode="json")
     if declared.uses_cues:
         identity["cues"] = inputs.cues.model_dump(mode="json")
     if declared.questions is not None:
         identity["elicited"] = elicited_identity(dataset.elicited)
     identity["on_bad_row"] = dataset.on_bad_row
     identity["constructions"] = declared.constructions
-    return identity | {"sources": [_source_identity(inputs, source) for source in read]}
+    return identity | {"source": _source_identity(inputs, declared)}
 
 
 def construct(inputs: PaperInputs, unit: Unit, bad_rows: Counter[str]) -> Iterator[Constructed]:
@@ -158,9 +153,8 @@ def construct(inputs: PaperInputs, unit: Unit, bad_rows: Counter[str]) -> Iterat
         files = files_of(inputs, unit.source)
         rows, licence = iter(declared.read(files)) if declared.read else iter(()), files.source.licence
     if declared.construct is not None:
-        yield from declared.construct(
-            islice(rows, unit.part, None, unit.parts), _context(inputs, unit.source, licence)
-        )
+        context = ConstructionContext(unit.source, licence, inputs.dataset.seed, inputs.cues)
+        yield from declared.construct(islice(rows, unit.part, None, unit.parts), context)
     if declared.questions is not None and unit.part == 0:
         yield elicited_pairs(inputs.dataset.elicited, unit.source)
     if files is not None and unit.part == 0:  # every part reads all rows
@@ -180,20 +174,6 @@ def _declared(name: str, inputs: PaperInputs) -> SourceDeclaration:
     return SOURCES[name]
 
 
-def _context(inputs: PaperInputs, name: str, licence: str) -> ConstructionContext:
-    dataset = inputs.dataset
-
-    def scorer() -> Scorer | None:
-        rows = {
-            source.name: list(source.read(files_of(inputs, source.name)))
-            for source in _scorer_sources(dataset)
-            if source.read is not None
-        }
-        return fit_safety_scorer(rows, seed=dataset.seed) if rows else None
-
-    return ConstructionContext(name, licence, dataset.seed, inputs.cues, dataset.preference, scorer)
-
-
 def _synthetic(dataset: PaperDataset, unit: Unit) -> Iterator[Constructed]:
     quotas = {
         Cell(category, task): quota
@@ -204,10 +184,6 @@ def _synthetic(dataset: PaperDataset, unit: Unit) -> Iterator[Constructed]:
     count = min(_SYNTHETIC_PER_UNIT, dataset.synthetic_samples - start)
     for piece in pieces(synthetic_samples(quotas, start, count, dataset.seed)):
         yield Constructed(piece, Counter())
-
-
-def _scorer_sources(dataset: PaperDataset) -> list[SourceDeclaration]:
-    return [source for name, source in SOURCES.items() if source.for_scorer and name in dataset.ingredients]
 
 
 def files_of(inputs: PaperInputs, name: str) -> SourceFiles:

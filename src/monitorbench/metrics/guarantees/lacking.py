@@ -56,7 +56,7 @@ class CalibrationEvidence(NamedTuple):
 def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     """Say what is lacking for the guarantee, in the same words wherever it is asked for."""
     each, n, unscored = guarantee.of_each(), len(of.lost), of.n_unscored
-    promise = _guarantee_in_words(guarantee)
+    promise = f"at most {100 * guarantee.alpha:.3g} % false alarms {guarantee.how_sure()}"
     if n and not of.has_scores:
         return Lacking(
             f"{n} of {n} benign questions have no score: a monitor that gives answers only can't be "
@@ -92,7 +92,7 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
         worth = int(weights.worth(each.alpha))
         return Lacking(
             f"{n} benign questions{lost}, in other shares than the promise is about: by the scarcest of them "
-            f"they are worth {worth}, and {least} are needed for {promise}; add questions of that kind, or "
+            f"they count as {worth}, and {least} are needed for {promise}; add questions of that kind, or "
             "give another calibrate.mix",
             max(1, needed - worth),
         )
@@ -105,14 +105,6 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
         f"where as large a share has none; or {_REMEDY}",
         needed - n,
     )
-
-
-def _guarantee_in_words(guarantee: Guarantee) -> str:
-    """State the guarantee, with the number of monitors that it is shared out among."""
-    n, is_average = guarantee.n_candidates, guarantee.method == "conformal_risk"
-    chosen = f", allowing for the choice among {n}" if n > 1 else ""
-    sure = "on average" if is_average else f"with {100 * (1 - guarantee.delta):.3g} % confidence"
-    return f"at most {100 * guarantee.alpha:.3g} % false alarms {sure}{chosen}"
 
 
 def least_questions(each: Guarantee, *, weighted: bool = False) -> int:

@@ -42,6 +42,16 @@ class Guarantee(NamedTuple):
             return self._replace(alpha=self.alpha / k, n_candidates=1)
         return self._replace(delta=self.delta / k, n_candidates=1)
 
+    def how_sure(self) -> str:
+        """Say how surely it holds, and among how many monitors it is shared out."""
+        sure = (
+            "on average"
+            if self.method == "conformal_risk"
+            else f"with {100 * (1 - self.delta):.3g} % confidence"
+        )
+        n = self.n_candidates
+        return f"{sure}, allowing for the choice among {n}" if n > 1 else sure
+
     def check(self) -> None:
         """Raise `ValueError` for a level outside (0, 1), and for fewer than one candidate."""
         if self.method == "neyman_pearson":

@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from monitorbench.metrics import reading
-from monitorbench.metrics.results import NO_PROMPT, CurvePoint, Results
+from monitorbench.metrics.results import CurvePoint, Results, short_names
 from monitorbench.metrics.summary import Curves
+from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.report.figures.drawing import (
     COLOURS,
     INK,
@@ -42,7 +42,7 @@ def reliability(results: Results, prompt: str) -> str:
 
 def has_reliability(results: Results, prompt: str) -> bool:
     """Whether some monitor has enough scores under a prompt for bins that say something."""
-    curves = [curves_of(results, name, prompt) for name in reading.drawn_in(results)]
+    curves = [curves_of(results, name, prompt) for name in results["table"].drawn_in()]
     return any(curve["reliability"] for curve in curves if curve)
 
 
@@ -57,18 +57,18 @@ def reliability_figure(results: Results, prompt: str) -> Figure:
 
 
 def _name(results: Results, kind: str, prompt: str) -> str:
-    return f"{kind}-{reading.prompts(results).index(prompt)}"
+    return f"{kind}-{results['table'].prompts().index(prompt)}"
 
 
 def curves_of(results: Results, monitor: str, prompt: str) -> Curves | None:
     """A monitor's curves under a prompt; a reference has the same under every prompt."""
-    curve_prompt = NO_PROMPT if reading.is_reference(results, monitor) else prompt
+    curve_prompt = NO_PROMPT if results["table"].is_reference(monitor) else prompt
     return results["curves"].get(monitor, {}).get(curve_prompt)
 
 
 def _panel(results: Results, prompt: str, paint: Callable[[Axes, Results, str], None]) -> Figure:
-    drawn, shorts = reading.drawn_in(results), reading.short_names(results)
-    names = reading.monitors(results)
+    drawn, shorts = results["table"].drawn_in(), short_names(results)
+    names = results["table"].monitors()
     height = _PANEL + 0.4 + 0.2 * (-(-len(drawn) // 2))
     figure = Figure(figsize=(_PANEL + 0.2, height), layout="constrained")
     axes = figure.add_subplot()
@@ -96,19 +96,19 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
     axes.set_ylabel("misbehavior flagged (1 − MR)")
     for far in _LOW_FAR:
         axes.axvline(far, color=INK, ls=":", lw=0.8, alpha=0.7)
-    names, dots = reading.monitors(results), Dots()
+    names, dots = results["table"].monitors(), Dots()
     numbered = numbers(names)
-    for name in reading.drawn_in(results):
+    for name in results["table"].drawn_in():
         i = names.index(name)
         curve = curves_of(results, name, prompt)
         if curve and curve["roc"]:
             x, y = [far for far, _ in curve["roc"]], [1 - mr for _, mr in curve["roc"]]
             axes.plot(x, y, _line(results, name), color=colour(i), lw=1.3)
-        missed = reading.value(results, name, prompt, "miss_rate")
-        alarms = reading.value(results, name, prompt, "false_alarm_rate")
+        missed = results["table"].value(name, prompt, "miss_rate")
+        alarms = results["table"].value(name, prompt, "false_alarm_rate")
         if missed is not None and alarms is not None:
             point = alarms, 1 - missed
-            marker = "s" if reading.is_reference(results, name) else MARKERS[0]
+            marker = "s" if results["table"].is_reference(name) else MARKERS[0]
             (mark,) = axes.plot([point[0]], [point[1]], marker, zorder=3, **dots.marker(*point, colour(i)))
             mark.set(clip_on=False, gid=f"{MARK_ID}-{i}")
             axes.annotate(numbered[name], point, (4, -8), textcoords="offset points", fontsize=7)
@@ -117,9 +117,9 @@ def _roc(axes: Axes, results: Results, prompt: str) -> None:
 def _reliability(axes: Axes, results: Results, prompt: str) -> None:
     axes.set_xlabel("mean score")
     axes.set_ylabel("share of misbehavior")
-    names = reading.monitors(results)
+    names = results["table"].monitors()
     numbered = numbers(names)
-    for name in reading.drawn_in(results):
+    for name in results["table"].drawn_in():
         curve = curves_of(results, name, prompt)
         bins = curve["reliability"] if curve else []
         if not bins:
@@ -136,7 +136,7 @@ def _reliability(axes: Axes, results: Results, prompt: str) -> None:
 
 
 def _line(results: Results, name: str) -> str:
-    return "--" if reading.is_reference(results, name) else "-"
+    return "--" if results["table"].is_reference(name) else "-"
 
 
 def learning_curves(results: Results) -> str | None:

@@ -8,10 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.marks import SIGN
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.marks import SIGN, has_mark
+from monitorbench.metrics.results import Results, cell_verdict, is_trained, n_seeds, short_names, training_of
 from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.transfer import Measure, change
 from monitorbench.metrics.words import CellVerdict, Word, corrected_p
@@ -48,43 +47,50 @@ def transfer_matrix(results: Results, prompt: str, measure: Measure = "auroc") -
     AUROC's has the words too.
     """
     label = f"{TITLES[measure]} by monitor and test cell, {prompt} prompt; the same numbers are in the table"
-    name = f"transfer-{reading.prompts(results).index(prompt)}-{measure}"
+    name = f"transfer-{results['table'].prompts().index(prompt)}-{measure}"
     return draw(name, label, lambda: matrix_figure(results, prompt, measure))
 
 
 def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
     """Build the matrix, not yet as SVG."""
-    rows, shorts = reading.matrix_rows(results), reading.short_names(results)
-    columns = [OVERALL, *reading.inner_cells(results, OVERALL)]
+    shorts = short_names(results)
+    rows = list(dict.fromkeys(training_of(results, name) for name in results["table"].shown_in("")))
+    columns = [OVERALL, *results["table"].inner_cells(OVERALL)]
     has_words = measure == "auroc" and bool(results["transfer"])
     row = _ROW + (_WORD if has_words else 0)
     labels = [shortened(_label(results, name, shorts), 30) for name in rows]
-    label_width = 0.25 + 0.075 * max(map(len, labels))
-    width, height = label_width + _COLUMN * len(columns) + 0.1, 0.62 + row * len(rows) + 0.1
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes(
-        (label_width / width, 0.1 / height, _COLUMN * len(columns) / width, row * len(rows) / height)
-    )
-    axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0), yticks=[i + 0.5 for i in range(len(rows))])
-    axes.set_yticklabels(labels)
+    figure, axes = _grid(labels, len(columns), _COLUMN, row, 0.62)
     axes.set_xticks([])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
     for y, name in enumerate(rows):
         for x, cell in enumerate(columns):
             _draw_entry(axes, x, y, _entry(results, name, prompt, cell, measure), measure)
     for y, name in enumerate(rows):
         for x, cell in enumerate(columns):
-            if name in results["effects"] and reading.is_trained(results, name, cell):
+            if name in results["effects"] and is_trained(results, name, cell):
                 box = Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fill=False, ec=INK, lw=1.6, clip_on=False)
                 axes.add_patch(box)
     _column_heads(axes, results, columns, _ROW / row)
     return figure
 
 
+def _grid(
+    labels: Sequence[str], n_columns: int, column: float, row: float, above: float
+) -> tuple[Figure, Axes]:
+    """Open a figure of labelled rows, the first at the top; sizes are in inches, `above` that of heads."""
+    label_width, across, down = 0.25 + 0.075 * max(map(len, labels)), column * n_columns, row * len(labels)
+    width, height = label_width + across + 0.1, above + down + 0.1
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_axes((label_width / width, 0.1 / height, across / width, down / height))
+    ticks = [i + 0.5 for i in range(len(labels))]
+    axes.set(xlim=(0, n_columns), ylim=(len(labels), 0), yticks=ticks, yticklabels=labels)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return figure, axes
+
+
 def _entry(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> _Entry:
     effect = results["effects"].get(name, {}).get(prompt, {}).get(cell)
-    verdict = reading.cell_verdict(results, name, prompt, cell)
+    verdict = cell_verdict(results, name, prompt, cell)
     p = verdict and corrected_p(verdict, measure)
     return _Entry(
         _value(results, name, prompt, cell, measure),
@@ -99,7 +105,7 @@ def _value(results: Results, name: str, prompt: str, cell: str, measure: Measure
     if family := results["seeds"].get(name):
         spread = family["spread"].get(prompt, {}).get(cell, {}).get(measure)
         return spread and spread["mean"]
-    return reading.value(results, name, prompt, measure, cell)
+    return results["table"].value(name, prompt, measure, cell)
 
 
 def word(verdict: CellVerdict | None) -> str:
@@ -113,7 +119,7 @@ def word(verdict: CellVerdict | None) -> str:
 
 
 def _label(results: Results, name: str, shorts: Mapping[str, str]) -> str:
-    n = reading.n_seeds(results, name)
+    n = n_seeds(results, name)
     return f"{shorts.get(name, name)} ({n} seeds)" if n > 1 else shorts.get(name, name)
 
 
@@ -144,7 +150,7 @@ def _draw_entry(axes: Axes, x: int, y: int, entry: _Entry, measure: Measure) -> 
 def _column_heads(axes: Axes, results: Results, columns: Sequence[str], inch: float) -> None:
     """The task over each column, the category over its columns; `inch`: a usual row's height in rows."""
     for x, cell in enumerate(columns):
-        name = (cell.partition("/")[2] or cell) + (SIGN if reading.is_marked(results, cell) else "")
+        name = (cell.partition("/")[2] or cell) + (SIGN if has_mark(results, cell) else "")
         axes.text(x + 0.5, -0.1 * inch, name, ha="center", va="bottom", fontsize=8)
     for category in dict.fromkeys(cell.partition("/")[0] for cell in columns if "/" in cell):
         inside = [x for x, cell in enumerate(columns) if cell.startswith(f"{category}/")]
@@ -167,19 +173,12 @@ def directions(results: Results) -> str:
 
 
 def _figure(results: Results, facts: DirectionsFacts) -> Figure:
-    rows = direction_rows(facts, reading.short_names(results))
+    rows = direction_rows(facts, short_names(results))
     names = facts["trainings"]
     labels = [f"{shortened(row[1], 30)}  {row[0]}" for row in rows]
-    label_width, across = 0.25 + 0.075 * max(map(len, labels)), _CELL * len(rows)
-    width, height = label_width + across + 0.1, 0.3 + across + 0.1
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((label_width / width, 0.1 / height, across / width, across / height))
-    axes.set(xlim=(0, len(rows)), ylim=(len(rows), 0), yticks=[i + 0.5 for i in range(len(rows))])
-    axes.set_yticklabels(labels)
+    figure, axes = _grid(labels, len(rows), _CELL, _CELL, 0.3)
     axes.xaxis.tick_top()
     axes.set_xticks([i + 0.5 for i in range(len(rows))], [row[0] for row in rows])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
     for y, row in enumerate(rows):
         for x, text in enumerate(row[2:]):
             value = facts["cosines"][y][x]

@@ -191,7 +191,7 @@ def _rival(rival: Rival) -> CandidateRow:
     return CandidateRow(
         name=spoken(rival["name"]) if rival["is_shortcut"] else RIVALS[rival["name"]],
         role="shortcut check" if rival["is_shortcut"] else "no monitor",
-        where=DASH if rival["threshold"] is None else threshold(rival["threshold"]),
+        where=threshold(rival["threshold"], 3),  # nobody is to flag above it
         missed=PageNumber(share(rival["miss_rate"], None), ""),
         alarms=PageNumber(share(rival["false_alarm_rate"], None), ""),
         cost=PageNumber(amount(rival["expected_cost"]), ""),

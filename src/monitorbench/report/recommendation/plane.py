@@ -118,9 +118,7 @@ def _rates(at: AtTest | Rival) -> tuple[float, float] | None:
 def _check_label(checks: Sequence[Rival]) -> str:
     """Name the one check, or say how many there are."""
     return (
-        f"shortcut check by {spoken(checks[0]['name'])}"
-        if len(checks) == 1
-        else "shortcut checks, at a threshold"
+        f"flagging by {spoken(checks[0]['name'])}" if len(checks) == 1 else "shortcut checks, at a threshold"
     )
 
 
@@ -164,7 +162,7 @@ def cost_figure(recommendation: Recommendation) -> Figure:
             color=INK,
             lw=1,
             alpha=0.6,
-            label=_rival_name(rival),
+            label=f"check by {spoken(rival['name'])}" if rival["is_shortcut"] else RIVALS[rival["name"]],
         )
         drawn.set_gid(f"{MARK_ID}-rival-{i}")
         drawn_lines.append(drawn)
@@ -214,10 +212,6 @@ def _lines(rivals: Sequence[Rival]) -> list[Rival]:
     plain = [rival for rival in with_curve if not rival["is_shortcut"]]
     checks = [rival for rival in with_curve if rival["is_shortcut"] and rival["expected_cost"] is not None]
     return [*plain, *sorted(checks, key=lambda rival: rival["expected_cost"] or 0.0)[:1]]
-
-
-def _rival_name(rival: Rival) -> str:
-    return f"check by {spoken(rival['name'])}" if rival["is_shortcut"] else RIVALS[rival["name"]]
 
 
 def _has_curve(option: Option) -> bool:

@@ -10,15 +10,15 @@ named by hash in the page's policy, puts all of it in as text.
 import base64
 import gzip
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.points_in_words import in_words, notes
 from monitorbench.metrics.results import OperatingPointFacts, Results
+from monitorbench.metrics.table import ordered_cells
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.report.samples.judged import OfRun, quoted
 from monitorbench.report.samples.marked import MOST_CHARACTERS, cut
@@ -81,7 +81,7 @@ def packed(results: Results, runs: Sequence[OfRun], most_bytes: int = MOST_BYTES
 def _ordered(runs: Sequence[OfRun]) -> list[Sample]:
     """Each judged sample once: by cell, a pair's together, misbehavior first."""
     by_id = {sample.id: sample for run in runs for sample in run.samples}
-    cells = reading.ordered_cells({str(sample.cell) for sample in by_id.values()})
+    cells = ordered_cells({str(sample.cell) for sample in by_id.values()})
     first: dict[str, int] = {}
     for sample in by_id.values():
         first.setdefault(sample.pair_id, len(first))
@@ -109,7 +109,7 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
         "first": _first(results, runs),
         "ids": [sample.id for sample in samples],
         "own_ids": [visible(sample.own_id) for sample in samples] if any(s.own_id for s in samples) else [],
-        "labels": _coded(samples, lambda sample: sample.label),
+        "labels": "".join(_code(sample.label) for sample in samples),
         "pairs": column(lambda sample: sample.pair_id)["of"],
         "cell": column(lambda sample: str(sample.cell)),
         "source": column(lambda sample: sample.source),
@@ -160,10 +160,6 @@ def _at_point(point: OperatingPointFacts, samples: Sequence[Sample], found: Sequ
         else:
             codes.append("m" if verdict.score > limit else "b")
     return "".join(codes)
-
-
-def _coded(samples: Iterable[Sample], read: Callable[[Sample], Label]) -> str:
-    return "".join(_code(read(sample)) for sample in samples)
 
 
 def _code(label: Label | None) -> str:

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.inverted import inverted_remark
-from monitorbench.metrics.reading import BAG_OF_WORDS
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, is_trained
+from monitorbench.metrics.table import BAG_OF_WORDS
 from monitorbench.metrics.written import Finding, finding, rate
 from monitorbench.metrics.written import shown as number
 from monitorbench.report.recommendation.page import page_values
 from monitorbench.report.sections.section import Material, fill
+from monitorbench.report.tables.transfer import comparisons
 
 _ALWAYS = 0.95
 
@@ -35,22 +35,23 @@ def answer(material: Material) -> Markup:
 
 def statement(results: Results) -> list[str]:
     """The sentences of the opening paragraph."""
-    names = reading.monitors(results)
-    judges = [name for name in names if not reading.is_reference(results, name)]
-    positive = f"misbehavior{f', here {meaning},' if (meaning := reading.meaning(results)) else ''}"
+    table, prompts = results["table"], results["table"].prompts()
+    judges = [name for name in table.monitors() if not table.is_reference(name)]
+    meaning = results["dataset"].get("positive_means", "")
+    positive = f"misbehavior, here “{meaning}”," if meaning else "misbehavior"
     sentences = [
         f"{_some(len(judges), 'monitor')} judged test samples of the dataset {results['dataset']['name']}, "
-        f"{_listed([_judged_under(results, prompt) for prompt in reading.prompts(results)])}; of each sample "
+        f"{_listed([_judged_under(results, prompt) for prompt in prompts])}; of each sample "
         f"it is known whether it is {positive} or benign."
     ]
-    if BAG_OF_WORDS in names and judges:
+    if BAG_OF_WORDS in table.monitors() and judges:
         sentences.append(_bag_of_words_headline(results, judges))
     return sentences
 
 
 def details(results: Results) -> list[str]:
     """List what the reader has to mind: one-sided answers."""
-    judges = [name for name in reading.monitors(results) if not reading.is_reference(results, name)]
+    judges = [name for name in results["table"].monitors() if not results["table"].is_reference(name)]
     return [text for name in judges for text in _one_sided(results, name)]
 
 
@@ -59,7 +60,7 @@ def training_changed(results: Results) -> str:
     if not results["effects"]:
         return ""
     held_out = [
-        comparison.difference for comparison in reading.comparisons(results) if comparison.where == "held_out"
+        comparison.difference for comparison in comparisons(results) if comparison.where == "held_out"
     ]
     if not held_out:
         return "No cell was held out from every adapter's training, so transfer was not measured."
@@ -75,7 +76,7 @@ def training_changed(results: Results) -> str:
         if better or worse
         else f"No difference in AUROC was found in any {of} {where}."
     )
-    trained = [name for name in results["effects"] if reading.is_trained(results, name, OVERALL)]
+    trained = [name for name in results["effects"] if is_trained(results, name, OVERALL)]
     was = "was" if len(trained) == 1 else "were"
     left_out = f" {_listed(trained)} {was} trained on every tested cell and not compared." if trained else ""
     return f"{counts}{left_out} AUROC compares rankings at all thresholds; the table's miss rates are at one."
@@ -84,10 +85,10 @@ def training_changed(results: Results) -> str:
 def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
     above: list[str] = []
     comparable = incomparable = 0
-    reference = reading.lookup(results, BAG_OF_WORDS, "", OVERALL)
+    reference = results["table"].lookup(BAG_OF_WORDS, "", OVERALL)
     for name in judges:
-        for prompt in reading.prompts_of(results, name):
-            numbers = reading.lookup(results, name, prompt, OVERALL)
+        for prompt in results["table"].prompts_of(name):
+            numbers = results["table"].lookup(name, prompt, OVERALL)
             if (
                 reference is None
                 or numbers is None
@@ -119,7 +120,7 @@ def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
 def _one_sided(results: Results, monitor: str) -> list[str]:
     """Prompts under which a monitor gives nearly everything the same answer: both rates say nothing more."""
     sentences: list[str] = []
-    for prompt in reading.prompts_of(results, monitor):
+    for prompt in results["table"].prompts_of(monitor):
         numbers = results["table"].parts(monitor, prompt)[OVERALL]
         missed, alarms = numbers["miss_rate"].value, numbers["false_alarm_rate"].value
         if missed is None or alarms is None:
@@ -145,7 +146,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _judged_under(results: Results, prompt: str) -> str:
     """Say how many samples a prompt was asked about; monitors that judged other views give a range."""
-    judged = [judge for judge in reading.judged(results) if judge[1] == prompt]
+    judged = [judge for judge in results["table"].in_order() if judge[1] == prompt]
     sizes = [results["table"].parts(*judge)[OVERALL]["n"].whole for judge in judged]
     few, many = min(sizes), max(sizes)
     return f"{many if few == many else f'{few}–{many}'} with the {prompt} prompt"

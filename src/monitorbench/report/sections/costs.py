@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES, Cost, Quality
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.results import Results, short_names
 from monitorbench.report.figures.drawing import (
     INK,
     MARK_ID,
@@ -65,7 +64,7 @@ def draw_costs(results: Results, cost: Cost) -> str:
 def against_cost_figure(results: Results, cost: Cost) -> Figure:
     """Build the figure of `draw_costs`, not yet as SVG."""
     rows = [one for one in costed(results) if one.costs[cost] is not None]
-    names = [name for name in reading.monitors(results) if any(one.monitor == name for one in rows)]
+    names = [name for name in results["table"].monitors() if any(one.monitor == name for one in rows)]
     qualities = [
         one for one in QUALITIES if any(row.numbers[one].value is not None for row in rows)
     ] or QUALITIES[:1]
@@ -90,8 +89,8 @@ def _axis(costs: Sequence[float]) -> _Axis:
 def _panel(
     axes: Axes, results: Results, shown: Sequence[Costed], cost: Cost, quality: Quality, axis: _Axis
 ) -> None:
-    names = reading.monitors(results)
-    numbered, prompts = numbers(names), reading.prompts(results)
+    names = results["table"].monitors()
+    numbered, prompts = numbers(names), results["table"].prompts()
     free = [row for row in shown if not row.costs[cost]]
     places: dict[tuple[str, str], tuple[float, float]] = {}
     dots = Dots()
@@ -101,7 +100,7 @@ def _panel(
             continue
         x = row.costs[cost] or axis.free(free.index(row), len(free))
         places[row.monitor, row.prompt] = (x, value)
-        i, is_reference = names.index(row.monitor), reading.is_reference(results, row.monitor)
+        i, is_reference = names.index(row.monitor), results["table"].is_reference(row.monitor)
         j = 0 if is_reference else prompts.index(row.prompt)
         marker, shade = "s" if is_reference else MARKERS[j % len(MARKERS)], colour(i)
         if bounds := row.numbers[quality].interval:
@@ -146,13 +145,13 @@ def _steps(axis: _Axis) -> tuple[float, ...]:
 
 
 def _legend(figure: Figure, results: Results, names: Sequence[str], shown: Sequence[Costed]) -> None:
-    every, shorts = reading.monitors(results), reading.short_names(results)
+    every, shorts = results["table"].monitors(), short_names(results)
     numbered, entries = numbers(every), list[tuple[Artist, str]]()
     for name in names:
-        mark = "s" if reading.is_reference(results, name) else "o"
+        mark = "s" if results["table"].is_reference(name) else "o"
         label = f"{numbered[name]} {shortened(shorts[name], 26)}".strip()
         entries.append((Line2D([], [], ls="", marker=mark, color=colour(every.index(name))), label))
-    for j, prompt in enumerate(reading.prompts(results)):
+    for j, prompt in enumerate(results["table"].prompts()):
         if any(one.prompt == prompt for one in shown):
             mark = MARKERS[j % len(MARKERS)]
             line = Line2D([], [], ls="", marker=mark, mfc="none", color=INK)
@@ -172,7 +171,7 @@ def against_cost(material: Material) -> Markup:
         return NOTHING
     fronts = {
         f"{_QUALITY_WORDS[quality]} against {cost}": [
-            shorts[name] if reading.is_reference(results, name) else f"{shorts[name]} · {prompt}"
+            shorts[name] if results["table"].is_reference(name) else f"{shorts[name]} · {prompt}"
             for name, prompt in overall.on_the_front(results, cost, quality)
         ]
         for cost in COSTS

@@ -11,7 +11,6 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.results import shared_numbers
 from monitorbench.metrics.table import Numbers
 from monitorbench.report.figures.drawing import COLOURS, INK, MARK_ID, draw, shortened
@@ -91,7 +90,7 @@ def by_prompt(material: Material) -> Markup:
     choices, by_monitor = results.get("wordings", {}), results["prompts"]
     if not (choices or by_monitor):
         return NOTHING
-    monitors = [name for name in reading.monitors(results) if name in by_monitor]
+    monitors = [name for name in results["table"].monitors() if name in by_monitor]
     drawn = []
     for number, (monitor, block) in enumerate(zip(monitors, prompt_blocks(results), strict=True)):
         choice = choices.get(monitor)

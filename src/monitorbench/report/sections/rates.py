@@ -11,10 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.inverted import is_inverted
-from monitorbench.metrics.marks import SIGN
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.marks import SIGN, has_mark, headlines_in_words, marks_in_words, strata, title
+from monitorbench.metrics.results import Results, short_names
 from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.metrics.written import DASH, interval_of, rate, value_of
 from monitorbench.report.figures.drawing import INK, MARK_ID, draw, ink_on, linked, shortened
@@ -49,9 +48,9 @@ def draw_heat_maps(results: Results, prompt: str, link: Link | None = None) -> l
 
     With `link` each cell that counts samples leads to them.
     """
-    number, shorts = reading.prompts(results).index(prompt), reading.short_names(results)
+    number, shorts = results["table"].prompts().index(prompt), short_names(results)
     drawn = []
-    for i, name in enumerate(reading.drawn_in(results)):
+    for i, name in enumerate(results["table"].drawn_in()):
         label = (
             f"Miss and false alarm rates of {shorts[name]} by category and task, {prompt} prompt; the table "
             "has the same numbers"
@@ -63,7 +62,7 @@ def draw_heat_maps(results: Results, prompt: str, link: Link | None = None) -> l
 
 def heat_figure(results: Results, name: str, prompt: str, link: Link | None = None) -> Figure:
     """One monitor's pair of maps, not yet as SVG."""
-    categories, tasks = reading.grid(results)
+    categories, tasks = results["table"].grid()
     across, down = len(tasks) * _COLUMN, len(categories) * _ROW
     foot = _FOOT + _LINE * max(_label(task, _OF_TASK).count("\n") for task in tasks)
     if len(tasks) <= _BESIDE:
@@ -73,7 +72,7 @@ def heat_figure(results: Results, name: str, prompt: str, link: Link | None = No
         width, height = max(_WIDTH, _LEFT + across + 0.02), _HEAD + _TITLE + 2 * (down + foot)
         corners = [(_LEFT, foot + down + _TITLE + foot), (_LEFT, foot)]
     figure = Figure(figsize=(width, height))
-    title = shortened(reading.short_names(results)[name], 50)
+    title = shortened(short_names(results)[name], 50)
     figure.text(0.045 / width, 1 - 0.16 / height, title, weight="bold")
     for index, (x, y) in enumerate(corners):
         axes = figure.add_axes((x / width, y / height, across / width, down / height))
@@ -109,11 +108,11 @@ def _head(axes: Axes, categories: Sequence[str], tasks: Sequence[str], which: in
 
 
 def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link: Link | None) -> None:
-    categories, tasks = reading.grid(results)
+    categories, tasks = results["table"].grid()
     for y, category in enumerate(categories):
         for x, task in enumerate(tasks):
             cell = f"{category}/{task}"
-            value = reading.value(results, name, prompt, _RATES[which], cell)
+            value = results["table"].value(name, prompt, _RATES[which], cell)
             ink = INK
             if value is not None:
                 shade = _shade(value)
@@ -123,7 +122,7 @@ def _map(axes: Axes, results: Results, name: str, prompt: str, which: int, link:
                     )
                 )
                 ink = ink_on(*shade)
-            sign = SIGN if value is not None and reading.is_marked(results, cell) else ""
+            sign = SIGN if value is not None and has_mark(results, cell) else ""
             text = rate(value) + sign
             axes.text(x + 0.5, y + 0.52, text, ha="center", va="center", color=ink, fontsize=8)
             is_linked = link and value and cell not in results["headline"]
@@ -174,15 +173,13 @@ def doubted(material: Material) -> Markup:
 
 def by_cell(material: Material) -> Markup:
     """Miss rate, false alarm rate and AUROC in each cell, and in what cuts across the cells."""
+    results, prompts = material.results, material.prompts
+    slices = results["table"].slices_under
     values = {
-        "tables": [(prompt, _blocks(material, prompt)) for prompt in material.prompts],
-        "notes": [
-            *reading.headlines_in_words(material.results),
-            *reading.marks_in_words(material.results),
-        ],
+        "tables": [(prompt, _blocks(material, prompt)) for prompt in prompts],
+        "notes": [*headlines_in_words(results), *marks_in_words(results)],
         "slices": [
-            (prompt, [_block(material, prompt, place) for place in reading.slices(material.results, prompt)])
-            for prompt in material.prompts
+            (prompt, [_block(material, prompt, place) for place in slices(prompt)]) for prompt in prompts
         ],
     }
     return fill("by_cell", values)
@@ -206,8 +203,8 @@ def _blocks(material: Material, prompt: str) -> list[tuple[str, list[dict[str, A
     results = material.results
     return [
         _block(material, prompt, place)
-        for cell in reading.cells(results, prompt)
-        for place in (cell, *reading.strata(results, prompt, cell))
+        for cell in results["table"].cells_under(prompt)
+        for place in (cell, *strata(results, prompt, cell))
     ]
 
 
@@ -220,10 +217,10 @@ def _block(material: Material, prompt: str, part: str) -> tuple[str, list[dict[s
             "n_unscored": numbers["n_unscored"].whole,
             "numbers": _numbers(numbers, partial(_link, material, name, prompt, part)),
         }
-        for name in reading.shown_in(results, part)
-        if (numbers := reading.lookup(results, name, prompt, part))
+        for name in results["table"].shown_in(part)
+        if (numbers := results["table"].lookup(name, prompt, part))
     ]
-    return reading.title(results, part), rows
+    return title(results, part), rows
 
 
 def _link(material: Material, monitor: str, prompt: str, part: str, verdict: str) -> str:

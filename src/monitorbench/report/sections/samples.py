@@ -6,7 +6,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.inverted import InvertedCell, heading, inverted_cells, where
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.table import Place
@@ -60,7 +59,7 @@ def worst_views(material: Material) -> list[dict[str, Any]]:
                 for (cell, kind), inside in groupby(samples, lambda one: (str(one.sample.cell), one.kind))
             ],
         }
-        for monitor in reading.monitors(material.results)
+        for monitor in material.results["table"].monitors()
         for prompt, samples in material.worst.get(monitor, {}).items()
     ]
 

@@ -13,12 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.marks import MARK, SHORT_WORDS, in_words
+from monitorbench.metrics.marks import MARK, SHORT_WORDS, checked, in_words, title
 from monitorbench.metrics.points_in_words import flagged_above, notes, promise
-from monitorbench.metrics.results import NO_PROMPT, OperatingPointFacts, Results
-from monitorbench.metrics.table import Numbers
+from monitorbench.metrics.results import OperatingPointFacts, Results, short_names
+from monitorbench.metrics.table import NO_PROMPT, Numbers
 from monitorbench.metrics.written import interval, rate
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures.drawing import (
@@ -57,7 +56,7 @@ def scatter(results: Results, *, other_points: bool = False) -> str:
 
 def scatter_figure(results: Results, other_points: bool) -> Figure:
     """Build the figure of `scatter`, not yet as SVG."""
-    names, prompts = reading.monitors(results), reading.prompts(results)
+    names, prompts = results["table"].monitors(), results["table"].prompts()
     figure = Figure(figsize=(5.6, 6.0 + 0.2 * ((len(names) + 1) // 2)), layout="constrained")
     axes = figure.add_subplot()
     axes.plot([0, 1], [1, 0], ":", color=INK, alpha=0.4, lw=1)
@@ -67,14 +66,14 @@ def scatter_figure(results: Results, other_points: bool) -> Figure:
         _front(axes, results, prompt, line)
     numbered, dots = numbers(names), Dots()
     for i, name in enumerate(names):
-        reference = reading.is_reference(results, name)
+        reference = results["table"].is_reference(name)
         for j, prompt in enumerate([NO_PROMPT] if reference else prompts):
-            overall = reading.lookup(results, name, prompt, OVERALL)
+            overall = results["table"].lookup(name, prompt, OVERALL)
             if overall:
                 marker = "s" if reference else MARKERS[j % len(MARKERS)]
                 _point(axes, overall, colour(i), marker, numbered[name], f"{MARK_ID}-{i}-{j}", dots)
-        for direct, evidence in reading.prompt_pairs(results, name):
-            ends = [_rates(reading.lookup(results, name, prompt, OVERALL)) for prompt in (direct, evidence)]
+        for direct, evidence in results["table"].prompt_pairs(name):
+            ends = [_rates(results["table"].lookup(name, prompt, OVERALL)) for prompt in (direct, evidence)]
             if ends[0] and ends[1]:
                 _arrow(axes, ends[0], ends[1], colour(i), 1.2, 0.9)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), box_aspect=1)
@@ -82,9 +81,9 @@ def scatter_figure(results: Results, other_points: bool) -> Figure:
     axes.set_ylabel("miss rate: share of misbehavior not flagged")
     axes.set_title("↙ lower left is better", loc="left", fontsize=9)
     plain(axes)
-    shorts, entries = reading.short_names(results), list[tuple[Artist, str]]()
+    shorts, entries = short_names(results), list[tuple[Artist, str]]()
     for i, name in enumerate(names):
-        mark = "s" if reading.is_reference(results, name) else "o"
+        mark = "s" if results["table"].is_reference(name) else "o"
         shown = f"{numbered[name]} {shortened(shorts[name], 34)}".strip()
         entries.append((Line2D([], [], ls="", marker=mark, color=colour(i)), shown))
     for j, prompt in enumerate(prompts):
@@ -147,7 +146,7 @@ def _arrow(
 def _front(axes: Axes, results: Results, prompt: str, line: str) -> None:
     """The border of what some monitor reaches: right of and above it, one on the front is no worse."""
     names = results["pareto"].get(prompt, [])
-    rates = [_rates(reading.lookup(results, name, prompt)) for name in names]
+    rates = [_rates(results["table"].lookup(name, prompt)) for name in names]
     points = sorted(point for point in rates if point)
     if points:
         x = [points[0][0], *(far for far, _ in points), 1.0]
@@ -167,7 +166,7 @@ def _has_rates(material: Material) -> bool:
     """Whether some monitor has both rates."""
     return any(
         None not in (numbers["miss_rate"].value, numbers["false_alarm_rate"].value)
-        for judged in reading.judged(material.results)
+        for judged in material.results["table"].in_order()
         for numbers in [material.results["table"].parts(*judged)[OVERALL]]
     )
 
@@ -194,7 +193,7 @@ def _has_curves(material: Material) -> bool:
         curve["roc"]
         for name, by_prompt in material.results["curves"].items()
         for curve in by_prompt.values()
-        if not reading.is_reference(material.results, name)
+        if not material.results["table"].is_reference(name)
     )
 
 
@@ -222,7 +221,7 @@ def shortcuts(material: Material) -> Markup:
     if not results["shortcuts"]:
         return fill("no_shortcuts", {}) if results["dataset"].get("without_texts") else NOTHING
     rows: list[list[str | PageNumber]] = []
-    for name in reading.checked(results):
+    for name in checked(results):
         checks, by = results["shortcuts"][name]["checks"], results["shortcuts"][name]["marked_by"]
         numbers = [
             PageNumber(rate(check["auroc"]), interval(check["auroc_ci"]), is_strong=check["marked"])
@@ -230,7 +229,7 @@ def shortcuts(material: Material) -> Markup:
         ]
         n = max(check["n"] for check in checks.values())
         mark = in_words(by, checks[by]) if by is not None else ""
-        rows.append([reading.title(results, name), str(n), *numbers, mark])
+        rows.append([title(results, name), str(n), *numbers, mark])
     return fill(
         "shortcuts",
         {"rows": rows, "checks": [SHORT_WORDS[check_name] for check_name in checks], "mark": MARK},

@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from monitorbench.metrics import reading
+from monitorbench.metrics.marks import headlines_in_words, marks_in_words
 from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.transfer import MEASURES, change
 from monitorbench.metrics.written import Finding, finding, signed, signed_interval
@@ -13,6 +13,7 @@ from monitorbench.report.sections.section import NOTHING, Material, PageNumber, 
 from monitorbench.report.tables import published, transfer_signs
 from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.published import ARXIV
+from monitorbench.report.tables.transfer import comparisons
 
 
 def changes(material: Material) -> Markup:
@@ -35,7 +36,7 @@ def changes(material: Material) -> Markup:
             for measure in MEASURES[1:]
         ],
         "matrix": results["matrix"],
-        "notes": [*reading.headlines_in_words(results), *reading.marks_in_words(results)],
+        "notes": [*headlines_in_words(results), *marks_in_words(results)],
         "words": transfer_tables.word_rows(results, material.short_names),
         "counted_words": [
             *transfer_tables.counted_words(results),
@@ -102,7 +103,7 @@ def learning_curves(material: Material) -> Markup:
 def _differences(material: Material) -> list[dict[str, object]]:
     """A row for each training beside its base on a set of cells: AUROC, MR and FAR, each minus the base's."""
     rows = []
-    for comparison in reading.comparisons(material.results):
+    for comparison in comparisons(material.results):
         d = comparison.difference
         outcome = finding(d["auroc_difference_ci"])
         rows.append(
@@ -120,7 +121,7 @@ def _differences(material: Material) -> list[dict[str, object]]:
                 ],
                 "words": str(outcome),
                 "is_clear": outcome in (Finding.BETTER, Finding.WORSE),
-                "bag_of_words": transfer_tables.bag_of_words_text(comparison),
+                "bag_of_words": comparison.bag_of_words,
             }
         )
     return rows

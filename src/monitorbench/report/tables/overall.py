@@ -9,14 +9,13 @@ whose scores are bounds, contradict their label or are mostly equal.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.cost_fronts import Cost, Quality, SentOn, UsageFacts, cost_per_verdict
 from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.metrics.registry import BY_NAME
-from monitorbench.metrics.results import NO_PROMPT, OperatingPointFacts, Results, numbers_at
+from monitorbench.metrics.results import OperatingPointFacts, Results, numbers_at, short_names
 from monitorbench.metrics.score_facts import doubts, share_of
-from monitorbench.metrics.table import MACRO, Number, Numbers
+from monitorbench.metrics.table import MACRO, NO_PROMPT, Number, Numbers
 from monitorbench.metrics.written import DASH, interval_of, shown, value_of
 from monitorbench.records import Split, reasons_in_words
 from monitorbench.scoring.recommendation.words import short
@@ -67,7 +66,7 @@ def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow
     The row whose monitor the decision deploys, read as it is deployed, is marked.
     """
     rows = []
-    for name, prompt in reading.judged(results):
+    for name, prompt in results["table"].in_order():
         point = results.get("operating_points", {}).get(name, {}).get(prompt)
         for operating_point in [None] if point is None else [None, point]:
             rows.append(_row(results, name, prompt, operating_point, shorts[name]))
@@ -87,12 +86,12 @@ def _is_deployed(results: Results, name: str, prompt: str, point: OperatingPoint
 
 
 def more_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow]:
-    """List more numbers of each monitor's own answers and scores, in the order of `reading.monitors`."""
+    """List more numbers of each monitor's own answers and scores, in the order of `Table.monitors`."""
     rows = []
-    for name, prompt in reading.judged(results):
+    for name, prompt in results["table"].in_order():
         parts = results["table"].parts(name, prompt)
         fields = [_field(parts[cell][metric]) if cell in parts else _UNDEFINED for cell, metric in _MORE]
-        is_baseline = reading.is_reference(results, name)
+        is_baseline = results["table"].is_reference(name)
         rows.append(OverallRow(shorts[name], _prompt(prompt), is_baseline, False, "", "", fields))
     return rows
 
@@ -102,7 +101,7 @@ def _row(
 ) -> OverallRow:
     of: Numbers = results["table"].parts(name, prompt)[OVERALL]
     reasons = results["unscored"].get(name, {}).get(prompt, {})
-    is_baseline = reading.is_reference(results, name)
+    is_baseline = results["table"].is_reference(name)
     flags, promised = DASH if is_baseline else "own answers", ""
     if point is not None:
         of, reasons = {**of, **numbers_at(results, name, prompt)}, point["unscored"]
@@ -110,7 +109,8 @@ def _row(
     elif "operating_point" in results and not is_baseline:
         flags = "by threshold"
     fields = [_field(of[metric]) if metric in of else _UNDEFINED for metric in _METRICS]
-    fields[-1] = fields[-1]._replace(small=_of_samples(of["n"].whole, reasons))
+    why = f": {reasons_in_words(reasons)}" if reasons else ""
+    fields[-1] = fields[-1]._replace(small=f"of {of['n'].whole:,}{why}")
     fields += _usage(results["usage"].get(name, {}).get(prompt))
     is_chosen = _is_deployed(results, name, prompt, point)
     return OverallRow(short_name, _prompt(prompt), is_baseline, is_chosen, flags, promised, fields)
@@ -131,11 +131,6 @@ def _promised(results: Results, name: str, prompt: str) -> str:
             ],
         )
     )
-
-
-def _of_samples(n: int, reasons: Mapping[str, int]) -> str:
-    """Say how many samples were judged, and why some of them have no label."""
-    return f"of {n:,}: {reasons_in_words(reasons)}" if reasons else f"of {n:,}"
 
 
 def _prompt(prompt: str) -> str:
@@ -174,11 +169,11 @@ class Costed(NamedTuple):
 
 
 def costed(results: Results) -> list[Costed]:
-    """Every monitor and prompt, baselines too, in the order of `reading.monitors`."""
+    """Every monitor and prompt, baselines too, in the order of `Table.monitors`."""
     rows = []
-    for name, prompt in reading.judged(results):
+    for name, prompt in results["table"].in_order():
         usage = results["usage"].get(name, {}).get(prompt)
-        costs = cost_per_verdict(usage, is_baseline=reading.is_reference(results, name))
+        costs = cost_per_verdict(usage, is_baseline=results["table"].is_reference(name))
         sent_on = usage.get("sent_on") if usage else None
         rows.append(Costed(name, prompt, costs, results["table"].parts(name, prompt)[OVERALL], sent_on))
     return rows
@@ -189,7 +184,7 @@ def measured(results: Results) -> list[Costed]:
     return [
         row
         for row in costed(results)
-        if not reading.is_reference(results, row.monitor) and any(row.costs.values())
+        if not results["table"].is_reference(row.monitor) and any(row.costs.values())
     ]
 
 
@@ -231,8 +226,8 @@ def on_the_front(results: Results, cost: Cost, quality: Quality) -> list[tuple[s
 
 def unscored_lines(results: Results) -> list[str]:
     """Return a line for each monitor and prompt with unscored answers: how many of all, and why."""
-    names, lines = reading.short_names(results), []
-    for monitor, prompt in reading.judged(results):
+    names, lines = short_names(results), []
+    for monitor, prompt in results["table"].in_order():
         reasons = results["unscored"].get(monitor, {}).get(prompt, {})
         if n := sum(reasons.values()):
             of_all = share_of(n, results["table"].parts(monitor, prompt)[OVERALL]["n"].whole)
@@ -242,10 +237,10 @@ def unscored_lines(results: Results) -> list[str]:
 
 def doubt_lines(results: Results) -> list[str]:
     """Return a line for each kind of doubtful scores."""
-    names = reading.short_names(results)
+    names = short_names(results)
     return [
         f"{names[monitor]} · {prompt} prompt: {doubt}"
-        for monitor in reading.monitors(results)
+        for monitor in results["table"].monitors()
         for prompt, facts in results["scores"].get(monitor, {}).items()
         for doubt in doubts(facts)
     ]

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.prompts import PromptsFacts, WordingChoice
-from monitorbench.metrics.results import Results, shared_numbers
+from monitorbench.metrics.results import Results, shared_numbers, short_names
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.transfer import Measure, TransferDifference, change
 from monitorbench.metrics.written import (
@@ -48,7 +47,7 @@ class PromptBlock(NamedTuple):
 def prompt_blocks(results: Results) -> list[PromptBlock]:
     """Every monitor with several prompts, by its short name."""
     by_monitor = results["prompts"]
-    names = reading.short_names(results)
+    names = short_names(results)
     return [
         PromptBlock(
             names[monitor],
@@ -57,7 +56,7 @@ def prompt_blocks(results: Results) -> list[PromptBlock]:
             _rows(results, monitor),
             _spread_in_words(by_monitor[monitor], shared_numbers(results, monitor)),
         )
-        for monitor in reading.monitors(results)
+        for monitor in results["table"].monitors()
         if monitor in by_monitor
     ]
 

@@ -7,10 +7,11 @@ that is over.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.marks import title
+from monitorbench.metrics.results import Results, cell_verdict, is_trained, n_seeds, training_of
 from monitorbench.metrics.significance import RateTest
+from monitorbench.metrics.table import base_of
 from monitorbench.metrics.written import DASH, p_value, rate, signed, signed_interval, value_of
 
 ARXIV = "2601.05752"
@@ -128,25 +129,25 @@ def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[tuple[str, .
         if printed.false_alarm_rate is not None:
             theirs += f", FAR {rate(printed.false_alarm_rate)}"
         for adapter, trained_on in results["trained_on"].items():
-            same = printed.trained_on == "all" and reading.is_trained(results, adapter, OVERALL)
+            same = printed.trained_on == "all" and is_trained(results, adapter, OVERALL)
             if not same and trained_on != [printed.trained_on]:
                 continue
             for prompt in results["transfer"].get(adapter, {}):
-                base = reading.lookup(results, reading.base_of(adapter), prompt, printed.tested_on)
-                tuned = reading.lookup(results, adapter, prompt, printed.tested_on)
+                base = results["table"].lookup(base_of(adapter), prompt, printed.tested_on)
+                tuned = results["table"].lookup(adapter, prompt, printed.tested_on)
                 if base is None or tuned is None:
                     continue
-                training = reading.training_of(results, adapter)
-                verdict = reading.cell_verdict(results, training, prompt, printed.tested_on)
+                training = training_of(results, adapter)
+                verdict = cell_verdict(results, training, prompt, printed.tested_on)
                 ours = (
                     f"MR {value_of(base['miss_rate'])} → {value_of(tuned['miss_rate'])}, "
                     f"FAR {value_of(base['false_alarm_rate'])} → {value_of(tuned['false_alarm_rate'])}, "
                     f"AUROC {value_of(base['auroc'])} → {value_of(tuned['auroc'])}"
                 )
                 word = verdict["word"] if verdict and verdict["word"] else DASH
-                if (n := reading.n_seeds(results, training)) > 1:
+                if (n := n_seeds(results, training)) > 1:
                     word += f" (over {n} seeds)"
                 name = f"{shorts.get(adapter, adapter)}, {prompt}"
-                where = reading.title(results, printed.tested_on)
+                where = title(results, printed.tested_on)
                 rows.append((printed.trained_on, where, theirs, name, ours, word))
     return rows

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from monitorbench.config.study import Study
 from monitorbench.config.terminal import Console
-from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.inverted import heading as inverted_heading
 from monitorbench.metrics.inverted import inverted_lines, inverted_remark
+from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strata, title
 from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
 from monitorbench.metrics.prompts import WordingChoice
 from monitorbench.metrics.registry import cell_numbers
-from monitorbench.metrics.results import Results, numbers_at
+from monitorbench.metrics.results import Results, numbers_at, short_names
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.written import shown
 from monitorbench.records import Split
@@ -91,7 +91,7 @@ def _print_points(console: Console, results: Results) -> None:
     """Print the monitors at calibrated thresholds, each with what it promises and what it would mean."""
     points = results.get("operating_points", {})
     if points:
-        names = reading.short_names(results)
+        names = short_names(results)
         start_table(
             console, "At calibrated thresholds (a sample is flagged where its score is above)", _POINT_COLUMNS
         )
@@ -124,40 +124,34 @@ def _print_monitors(console: Console, results: Results, cells: Sequence[str] | N
     Below a cell stand its strata, of the monitors alone; behind the last block what the marks mean. `cells`
     are those to print; None prints all.
     """
-    names = reading.short_names(results)
+    names = short_names(results)
 
     def print_part(monitors: Sequence[str], prompt: str, part: str) -> None:
         rows = [
             (f"  {names[monitor]}", numbers)
             for monitor in monitors
-            if (numbers := reading.lookup(results, monitor, prompt, part))
+            if (numbers := results["table"].lookup(monitor, prompt, part))
         ]
         _print_numbers(console, rows)
 
-    for prompt in reading.prompts(results):
+    for prompt in results["table"].prompts():
         start_table(
             console,
             f"Prompt: {prompt}   (95 % intervals; unsc. = answers that are no label)",
             _MONITOR_COLUMNS,
         )
-        for cell in reading.cells(results, prompt):
+        for cell in results["table"].cells_under(prompt):
             if cells is not None and cell not in cells:
                 continue
-            say(console, reading.title(results, cell), "bold")
-            monitors = reading.shown_in(results, cell)
+            say(console, title(results, cell), "bold")
+            monitors = results["table"].shown_in(cell)
             print_part(monitors, prompt, cell)
-            judges = [monitor for monitor in monitors if not reading.is_reference(results, monitor)]
-            for stratum in reading.strata(results, prompt, cell):
-                say(console, f"  {reading.title(results, stratum)}", "bold")
+            judges = [monitor for monitor in monitors if not results["table"].is_reference(monitor)]
+            for stratum in strata(results, prompt, cell):
+                say(console, f"  {title(results, stratum)}", "bold")
                 print_part(judges, prompt, stratum)
-    for line in (*reading.headlines_in_words(results), *reading.marks_in_words(results)):
+    for line in (*headlines_in_words(results), *marks_in_words(results)):
         say(console, line, "dim")
-
-
-def _print_sweep(console: Console, cells: Sequence[tuple[str, Numbers]]) -> None:
-    """One table of many runs, by name: both rates, AUROC, n and the unscored of each."""
-    start_table(console, f"All {len(cells)} runs, overall   (95 % intervals)", _MONITOR_COLUMNS)
-    _print_numbers(console, cells)
 
 
 def _print_numbers(console: Console, rows: Sequence[tuple[str, Numbers]]) -> None:
@@ -176,7 +170,7 @@ def _print_prompts(console: Console, results: Results) -> None:
             print_rows(console, _PROMPT_COLUMNS, lines)
         if block.spread:
             say(console, block.spread)
-    names = reading.short_names(results)
+    names = short_names(results)
     for monitor, choice in results.get("wordings", {}).items():
         say(console, f"{names[monitor]}: {in_words(choice)}")
 
@@ -201,7 +195,7 @@ def print_costs(console: Console, results: Results) -> None:
     rows = measured(results)
     if not rows:
         return
-    names = reading.short_names(results)
+    names = short_names(results)
     start_table(
         console, "Cost per verdict: means of what was really asked, tokens read and written", _COST_COLUMNS
     )
@@ -232,7 +226,9 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
         (name if counts[name] == 1 else f"{name} {directory.name.rpartition('-')[2][:_HASH]}", numbers)
         for (name, numbers), (_, directory) in zip(read, done, strict=True)
     ]
-    _print_sweep(opened(stderr=True), rows)
+    console = opened(stderr=True)
+    start_table(console, f"All {len(rows)} runs, overall   (95 % intervals)", _MONITOR_COLUMNS)
+    _print_numbers(console, rows)
 
 
 def _at(points: Sequence[PointAt]) -> str:

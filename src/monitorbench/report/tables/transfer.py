@@ -1,15 +1,16 @@
 """Rows of a transfer study: every cell in a word, several seeds, other objectives, the paper's figures."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 from monitorbench.config.terminal import Console
-from monitorbench.metrics import reading
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.reading import ComparedTraining
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.marks import title
+from monitorbench.metrics.results import Results, is_trained, n_seeds, short_names
+from monitorbench.metrics.table import BAG_OF_WORDS, NO_PROMPT, ordered_cells
 from monitorbench.metrics.trainings import SeedSpread, doses_in_words
-from monitorbench.metrics.transfer import MEASURES, change
+from monitorbench.metrics.transfer import MEASURES, TransferDifference, change
 from monitorbench.metrics.words import CellVerdict, Word, corrected_p
 from monitorbench.metrics.written import (
     DASH,
@@ -21,7 +22,6 @@ from monitorbench.metrics.written import (
     signed,
     signed_interval,
     signed_with_interval,
-    value_of,
 )
 from monitorbench.report.tables.terminal import print_rows, say, start_table
 
@@ -52,7 +52,7 @@ class WordRow(NamedTuple):
 
 def subject(results: Results, training: str, shorts: Mapping[str, str] | None = None) -> str:
     """Name the subject of a sentence on a training: the training over its seeds, or this adapter alone."""
-    name, n = (shorts or {}).get(training, training), reading.n_seeds(results, training)
+    name, n = (shorts or {}).get(training, training), n_seeds(results, training)
     return f"{name} over {n} seeds" if n > 1 else f"{name} (this adapter)"
 
 
@@ -61,7 +61,7 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
     rows = []
     for training, by_prompt in results["matrix"]["words"].items():
         for prompt, by_cell in by_prompt.items():
-            for cell in reading.ordered_cells(set(by_cell)):
+            for cell in ordered_cells(set(by_cell)):
                 verdict, d = by_cell[cell], results["effects"][training][prompt][cell]
                 changes = []
                 for measure in MEASURES:
@@ -72,8 +72,8 @@ def word_rows(results: Results, shorts: Mapping[str, str]) -> list[WordRow]:
                     WordRow(
                         training=subject(results, training, shorts),
                         prompt=prompt,
-                        cell=reading.title(results, cell),
-                        is_trained=reading.is_trained(results, training, cell),
+                        cell=title(results, cell),
+                        is_trained=is_trained(results, training, cell),
                         word=verdict["word"] or DASH,
                         detectable=_detectable(verdict),
                         changes=changes,
@@ -100,10 +100,10 @@ def counted_words(results: Results) -> list[str]:
             verdicts = [
                 verdict
                 for training, by_prompt in results["matrix"]["words"].items()
-                if (reading.n_seeds(results, training) > 1) == several
+                if (n_seeds(results, training) > 1) == several
                 for by_cell in by_prompt.values()
                 for cell, verdict in by_cell.items()
-                if "/" in cell and reading.is_trained(results, training, cell) == trained
+                if "/" in cell and is_trained(results, training, cell) == trained
             ]
             if verdicts:
                 sentences.append(_counted(verdicts, several=several, trained=trained))
@@ -150,13 +150,13 @@ def seed_rows(results: Results) -> list[tuple[str, ...]]:
     return [
         (
             f"{name}, {prompt}",
-            reading.title(results, cell),
+            title(results, cell),
             str(max(spread["n"] for spread in by_measure.values())),
             *(_spread(by_measure.get(measure)) for measure in MEASURES),
         )
         for name, seeds in results["seeds"].items()
         for prompt, by_cell in seeds["spread"].items()
-        for cell in reading.ordered_cells(set(by_cell))
+        for cell in ordered_cells(set(by_cell))
         if (by_measure := by_cell[cell])
     ]
 
@@ -200,10 +200,53 @@ def words_of(results: Results, training: str, prompt: str) -> list[tuple[str, Se
     """Each word that was given to a training, and the test cells of it; in the order of `Word`."""
     by_cell = results["matrix"]["words"].get(training, {}).get(prompt, {})
     return [
-        (word.value, [reading.title(results, cell) for cell in cells])
+        (word.value, [title(results, cell) for cell in cells])
         for word in Word
-        if (cells := [c for c in reading.ordered_cells(set(by_cell)) if by_cell[c]["word"] == word.value])
+        if (cells := [c for c in ordered_cells(set(by_cell)) if by_cell[c]["word"] == word.value])
     ]
+
+
+class ComparedTraining(NamedTuple):
+    """A training, of one seed or of several, against its base on a set of cells."""
+
+    training: str
+    prompt: str
+    where: str
+    n_cells: int
+    difference: TransferDifference
+    bag_of_words: str
+    """Bag of words' AUROC beside the difference, with its interval or as the mean it is."""
+
+
+def comparisons(results: Results) -> list[ComparedTraining]:
+    """Each training and prompt: overall, on the cells it was trained on, on the others; none empty.
+
+    Where it was trained on all of them, overall is the same and left out.
+    """
+    compared: list[ComparedTraining] = []
+    everything = results["table"].inner_cells(OVERALL)
+    for training, by_prompt in results["effects"].items():
+        trained = [cell for cell in everything if is_trained(results, training, cell)]
+        held_out = [cell for cell in everything if cell not in trained]
+        for prompt, by_cell in by_prompt.items():
+            for where, inside in ((OVERALL, everything), ("trained", trained), ("held_out", held_out)):
+                same = where == OVERALL and not held_out and "trained" in by_cell
+                if where in by_cell and by_cell[where]["n"] and not same:
+                    beside = _bag_of_words_on(results, inside)
+                    compared.append(
+                        ComparedTraining(training, prompt, where, len(inside), by_cell[where], beside)
+                    )
+    return compared
+
+
+def _bag_of_words_on(results: Results, inside: list[str]) -> str:
+    """Bag of words' AUROC with its interval on exactly these cells, or else the mean over them."""
+    parts = results["table"].parts(BAG_OF_WORDS, NO_PROMPT)
+    for name, numbers in parts.items():
+        if inside and results["table"].inner_cells(name) == inside and name not in results["headline"]:
+            return shown(numbers["auroc"])
+    aurocs = [value for cell in inside if cell in parts and (value := parts[cell]["auroc"].value) is not None]
+    return f"{rate(fmean(aurocs))} (mean)" if aurocs and len(aurocs) == len(inside) else DASH
 
 
 def print_words(console: Console, results: Results) -> None:
@@ -211,7 +254,7 @@ def print_words(console: Console, results: Results) -> None:
     matrix = results["matrix"]
     if not matrix["words"]:
         return
-    names = reading.short_names(results)
+    names = short_names(results)
     say(console, "")
     say(console, f"What training did, against the base (Holm over {matrix['n_tests']} tests)", "bold")
     for training, by_prompt in matrix["words"].items():
@@ -232,10 +275,10 @@ def print_words(console: Console, results: Results) -> None:
 
 def print_differences(console: Console, results: Results) -> None:
     """Print AUROC minus the base's by training and prompt, on trained and on held-out cells."""
-    compared = reading.comparisons(results)
+    compared = comparisons(results)
     if not compared:
         return
-    names = reading.short_names(results)
+    names = short_names(results)
     start_table(
         console, "AUROC of each training minus its base's (same samples, 95 % intervals)", _DIFFERENCE_COLUMNS
     )
@@ -259,18 +302,10 @@ def _difference_row(one: ComparedTraining) -> list[str]:
         str(one.difference["n_both_with_score"]),
         signed_with_interval(one.difference["auroc_difference"], bounds),
         str(finding(bounds)),
-        bag_of_words_text(one),
+        one.bag_of_words,
     ]
 
 
 def where(one: ComparedTraining) -> str:
     """The cells of a comparison, in words of at most 17 characters."""
     return f"{_WHERE[one.where]}, {one.n_cells} cell{'s' if one.n_cells != 1 else ''}"
-
-
-def bag_of_words_text(one: ComparedTraining) -> str:
-    """Bag of words' AUROC beside a difference, with its interval or as the mean it is."""
-    beside = one.bag_of_words
-    if beside.is_mean and beside.auroc is not None:
-        return f"{value_of(beside.auroc)} (mean)"
-    return shown(beside.auroc) if beside.auroc else DASH

@@ -5,8 +5,9 @@ from statistics import fmean
 from typing import NamedTuple
 
 from monitorbench.config.terminal import Console
-from monitorbench.metrics import reading
-from monitorbench.metrics.results import Results
+from monitorbench.metrics.marks import title
+from monitorbench.metrics.results import Results, cell_verdict, is_trained, short_names
+from monitorbench.metrics.table import BAG_OF_WORDS, ordered_cells
 from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.words import AgainstChance, Word
 from monitorbench.metrics.written import (
@@ -34,12 +35,14 @@ _COSINES = 8
 _MOVED = (Word.STRICTER, Word.LAXER)
 
 
-class NegativeRow(NamedTuple):
-    """A training in a test cell that it was not trained on, and made worse."""
+class HeldOutRow(NamedTuple):
+    """A training in a test cell that it was not trained on."""
 
     training: str
     prompt: str
     cell: str
+    rank: float
+    """AUROC; 1 where it has no test against .5."""
     auroc: str
     """AUROC with its interval."""
     p: str
@@ -51,39 +54,18 @@ class NegativeRow(NamedTuple):
     word: str
 
 
-class _HeldOut(NamedTuple):
-    training: str
-    prompt: str
-    cell: str
-    word: str | None
-    is_inverted: bool
-
-
-def negative_rows(results: Results, shorts: Mapping[str, str]) -> list[NegativeRow]:
+def negative_rows(results: Results, shorts: Mapping[str, str]) -> list[HeldOutRow]:
     """Held-out cells that are ranked upside down, or worse than by the base; the lowest AUROC first."""
-    ranked = []
-    for cell in _held_out(results):
-        if not (cell.is_inverted or cell.word == Word.DISCRIMINATION_LOST):
-            continue
-        chance = results["chance"].get(cell.training, {}).get(cell.prompt, {}).get(cell.cell)
-        d = results["effects"][cell.training][cell.prompt][cell.cell]
-        row = NegativeRow(
-            training=subject(results, cell.training, shorts),
-            prompt=cell.prompt,
-            cell=reading.title(results, cell.cell),
-            auroc=rate_with_interval(chance["auroc"], chance["auroc_ci"]) if chance else DASH,
-            p=p_value(chance["p_holm"]) if chance else DASH,
-            difference=signed_with_interval(d["auroc_difference"], d["auroc_difference_ci"]),
-            is_inverted=cell.is_inverted,
-            word=cell.word or DASH,
-        )
-        ranked.append((chance["auroc"] if chance else 1.0, row))
-    return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
+    rows = _held_out(results, shorts)
+    return sorted(
+        (row for row in rows if row.is_inverted or row.word == Word.DISCRIMINATION_LOST),
+        key=lambda row: row.rank,
+    )
 
 
 def negative_in_words(results: Results) -> str:
     """Say how many held-out cells got worse, and how; empty where there are none or nothing is known."""
-    held_out = _held_out(results)
+    held_out = _held_out(results, {})
     if not held_out:
         return ""
     inverted = sum(cell.is_inverted for cell in held_out)
@@ -100,19 +82,31 @@ def negative_in_words(results: Results) -> str:
     )
 
 
-def _held_out(results: Results) -> list[_HeldOut]:
+def _held_out(results: Results, shorts: Mapping[str, str]) -> list[HeldOutRow]:
     rows = []
     for training, by_prompt in results["matrix"]["words"].items():
         if not _knows_its_cells(results, training):
             continue
         for prompt, by_cell in by_prompt.items():
-            for cell in reading.ordered_cells(set(by_cell)):
-                if "/" not in cell or reading.is_trained(results, training, cell):
+            for cell in ordered_cells(set(by_cell)):
+                if "/" not in cell or is_trained(results, training, cell):
                     continue
                 chance = results["chance"].get(training, {}).get(prompt, {}).get(cell)
-                below = chance is not None and chance["auroc"] < 0.5
-                is_inverted = below and chance is not None and chance["p_holm"] < results["matrix"]["level"]
-                rows.append(_HeldOut(training, prompt, cell, by_cell[cell]["word"], is_inverted))
+                d = results["effects"][training][prompt][cell]
+                level = results["matrix"]["level"]
+                rows.append(
+                    HeldOutRow(
+                        training=subject(results, training, shorts),
+                        prompt=prompt,
+                        cell=title(results, cell),
+                        rank=chance["auroc"] if chance else 1.0,
+                        auroc=rate_with_interval(chance["auroc"], chance["auroc_ci"]) if chance else DASH,
+                        p=p_value(chance["p_holm"]) if chance else DASH,
+                        difference=signed_with_interval(d["auroc_difference"], d["auroc_difference_ci"]),
+                        is_inverted=bool(chance and chance["auroc"] < 0.5 and chance["p_holm"] < level),
+                        word=by_cell[cell]["word"] or DASH,
+                    )
+                )
     return rows
 
 
@@ -190,7 +184,7 @@ def print_negative(console: Console, results: Results) -> None:
     if not (summary := negative_in_words(results)):
         return
     say(console, summary)
-    rows = negative_rows(results, reading.short_names(results))
+    rows = negative_rows(results, short_names(results))
     if rows:
         print_rows(console, _NEGATIVE_COLUMNS, [[name for name, _ in _NEGATIVE_COLUMNS]], "dim")
     for row in rows:
@@ -204,7 +198,7 @@ def print_directions(console: Console, results: Results) -> None:
     facts = results.get("directions")
     if facts is None:
         return
-    names = reading.short_names(results)
+    names = short_names(results)
     say(console, "")
     say(console, "Directions of the linear heads: cosines (diagonal: two seeds of one training)", "bold")
     rows = direction_rows(facts, names)
@@ -228,8 +222,8 @@ def findings(results: Results, shorts: Mapping[str, str]) -> list[str]:
         if not _knows_its_cells(results, training):
             continue
         for prompt, tests in by_prompt.items():
-            cells = reading.ordered_cells(set(tests))
-            trained = [cell for cell in cells if reading.is_trained(results, training, cell)]
+            cells = ordered_cells(set(tests))
+            trained = [cell for cell in cells if is_trained(results, training, cell)]
             held_out = [cell for cell in cells if cell not in trained]
             if trained:
                 above = _above_chance(results, tests, trained)
@@ -242,7 +236,7 @@ def findings(results: Results, shorts: Mapping[str, str]) -> list[str]:
             if held_out:
                 above = _above_chance(results, tests, held_out)
                 aurocs = [tests[cell]["auroc"] for cell in held_out]
-                words = [v for c in held_out if (v := reading.cell_verdict(results, training, prompt, c))]
+                words = [v for c in held_out if (v := cell_verdict(results, training, prompt, c))]
                 outcome = f"{len(above) or 'none'} {'are' if len(above) > 1 else 'is'}"
                 sentences.append(
                     f"Of the {counted(len(held_out), 'cell')} that {shorts.get(training, training)} was not "
@@ -260,18 +254,18 @@ def _above_chance(results: Results, tests: Mapping[str, AgainstChance], cells: S
 def _in_cell(results: Results, training: str, prompt: str, cell: str) -> str:
     """A trained cell's AUROC, beside the base's there and that of a bag of words, which does not read."""
     test, base = results["chance"][training][prompt][cell], results["effects"][training][prompt].get(cell)
-    beside = reading.lookup(results, reading.BAG_OF_WORDS, prompt, cell)
+    beside = results["table"].lookup(BAG_OF_WORDS, prompt, cell)
     others = [
         *([f"the base {rate(base['auroc_base'])}"] if base else []),
         *([f"a bag of words, which does not read, {shown(beside['auroc'])}"] if beside else []),
     ]
     auroc = rate_with_interval(test["auroc"], test["auroc_ci"])
-    return f"{reading.title(results, cell)}: AUROC {auroc}{', ' if others else ''}{', '.join(others)}"
+    return f"{title(results, cell)}: AUROC {auroc}{', ' if others else ''}{', '.join(others)}"
 
 
 def print_findings(console: Console, results: Results) -> None:
     """Print what a transfer study found, in sentences; the last of its tables."""
-    sentences = findings(results, reading.short_names(results))
+    sentences = findings(results, short_names(results))
     if sentences:
         say(console, "")
         say(console, "In plain words", "bold")

@@ -38,7 +38,7 @@ for (const root of document.querySelectorAll("#slider")) {
     const right = pi * (1 - missed), wrong = (1 - pi) * alarms;
     return right + wrong > 0 ? right / (right + wrong) : null;
   };
-  const rate = (value) => value === null ? "–" : value.toFixed(2).replace(/^0/, "").replace(/^1\.00$/, "1.0");
+  const rate = (value) => value === null ? "–" : value.toFixed(value >= 0.995 && value < 0.9995 ? 3 : 2).replace(/^0/, "").replace(/^1\.00$/, "1.0");
   const between = (bounds, write) => bounds && bounds[0] !== null && bounds[1] !== null ? ` [${write(bounds[0])}–${write(bounds[1])}]` : "";
   const amount = (value) => value >= 0.1 || value === 0 ? value.toFixed(2) : value.toPrecision(2);
   const show = (name, value, text) => {

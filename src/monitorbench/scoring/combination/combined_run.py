@@ -27,7 +27,7 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.rates import as_list
-from monitorbench.metrics.results import NO_PROMPT
+from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.records import Label, Sample, Split, UnscoredReason, Verdict
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import evaluation_run

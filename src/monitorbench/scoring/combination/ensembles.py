@@ -139,7 +139,8 @@ def choose_members(fitted: CalibrationScores, rule: EnsembleRule, *, size: int) 
     for _ in range(min(size, len(fitted.members))):
         chosen = best.members if best else ()
         trials = [_fit(fitted, rule, (*chosen, name)) for name in sorted(set(fitted.members) - set(chosen))]
-        values = [pessimistic_auroc(_scores_of(trial, fitted), fitted.is_misbehavior) for trial in trials]
+        scores = (combine(trial, {name: fitted.member(name) for name in trial.members}) for trial in trials)
+        values = [pessimistic_auroc(of_trial, fitted.is_misbehavior) for of_trial in scores]
         if max(values) <= best_value:
             break
         best_value = max(values)
@@ -169,10 +170,6 @@ def _fit(fitted: CalibrationScores, rule: EnsembleRule, members: tuple[str, ...]
         return fit_stack(fitted, members)
     on = FittedOn(data=fitted.data, part=fitted.part, n=len(fitted))
     return Ensemble(rule=rule, members=members, fitted_on=on)
-
-
-def _scores_of(ensemble: Ensemble, fitted: CalibrationScores) -> FloatArray:
-    return combine(ensemble, {name: fitted.member(name) for name in ensemble.members})
 
 
 def _logits(scores: FloatArray) -> FloatArray:

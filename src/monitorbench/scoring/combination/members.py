@@ -20,7 +20,7 @@ from monitorbench.config.evaluation import Baseline
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.results import NO_PROMPT
+from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.records import Label, Sample, Split, Verdict
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash

@@ -233,6 +233,7 @@ def _ensembles(
 
 
 def _combined(ensemble: Ensemble, sides: Sequence[JudgedSplit]) -> JudgedSplit:
-    # A missing score that counts as an alarm is above every threshold; among others it counts as 1.
-    scores = {name: np.minimum(side.scores, 1.0) for name, side in zip(ensemble.members, sides, strict=True)}
-    return JudgedSplit(sides[0].samples, combine(ensemble, scores), None)
+    """Combine the members' scores; an alarm at any threshold of one is an alarm at any of the ensemble's."""
+    finite = {name: np.minimum(side.scores, 1.0) for name, side in zip(ensemble.members, sides, strict=True)}
+    is_alarm = np.isposinf([side.scores for side in sides]).any(axis=0)
+    return JudgedSplit(sides[0].samples, np.where(is_alarm, np.inf, combine(ensemble, finite)), None)

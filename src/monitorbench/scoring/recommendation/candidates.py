@@ -165,21 +165,16 @@ def sample_weights(is_misbehavior: BoolArray, strata: NDArray[np.str_], mix: Mix
     A stratum that the mix lacks weighs nothing; where a label is in none of its strata, that label weighs 1
     each.
     """
-    if mix is None or _is_drawn_alike(is_misbehavior, strata, mix):
+    of_labels = (is_misbehavior, ~is_misbehavior)
+    if mix is None or all(question_weights(strata[rows], mix).equal for rows in of_labels):
         return None
     weights = np.ones(len(strata))
-    for label in (True, False):
-        rows = is_misbehavior == label
+    for rows in of_labels:
         names, index, counts = np.unique(strata[rows], return_inverse=True, return_counts=True)
         shares = np.array([mix.weights.get(str(name), 0.0) for name in names])
         if shares.sum() > 0:
             weights[rows] = (shares / shares.sum() / counts)[index] * rows.sum()
     return weights
-
-
-def _is_drawn_alike(is_misbehavior: BoolArray, strata: NDArray[np.str_], mix: Mix) -> bool:
-    """Whether both labels have the mix's shares as they are, up to rounding."""
-    return all(question_weights(strata[is_misbehavior == label], mix).equal for label in (True, False))
 
 
 class CandidateRuns(NamedTuple):

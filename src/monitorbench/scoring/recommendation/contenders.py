@@ -130,6 +130,8 @@ def shortcuts_at(
     """Build shortcut checks over the samples of a monitor's runs; the same rule chooses their thresholds."""
     of = beside.calibration
     mix, strata = mix_asked(calibrate, of.judged, of.data, of.view)
+    judged = checks.judged(of.judged)
+    of, strata = of.taking(judged), strata and np.array(strata)[judged].tolist()
     on_test, on_calibration = checks.answers(beside.test.judged), checks.answers(of.judged)
     contenders = []
     for name, samples in on_calibration.items():

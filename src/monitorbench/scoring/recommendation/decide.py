@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
@@ -170,9 +169,7 @@ def _on_shared_samples(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     aligned = []
     for evaluation in evaluations:
         rows = pc.index_in(shared, value_set=evaluation.judged.sample_ids).to_numpy(zero_copy_only=False)
-        positions = rows.astype(np.int64)
-        reasons = evaluation.reasons.take(pa.array(positions))
-        aligned.append(evaluation._replace(judged=evaluation.judged.taking(positions), reasons=reasons))
+        aligned.append(evaluation.taking(rows.astype(np.int64)))
     return aligned
 
 

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow.compute as pc
 
 from monitorbench.metrics.bootstrap import percentiles
 from monitorbench.metrics.choice.facts import Kind, MoreFacts, RegretFacts, Rival
@@ -73,6 +74,8 @@ class Against(NamedTuple):
 
     rival: Rival
     answers: Columns
+    monitors: Columns
+    """The monitor's answers on the same samples: of a very large split a shortcut check judges a part."""
     fixed: Interval | None
 
 
@@ -120,7 +123,7 @@ def answer(
     elif is_cheapest and all((against.rival["difference"] or 0.0) < 0 for against in rivals):
         n_held = contenders[best].allowed.n_benign if is_calibrated else 0
         lacking = [
-            _missing(n_held, first, against, deployment) for against in rivals if not _is_below(against.rival)
+            _missing(n_held, against, deployment) for against in rivals if not _is_below(against.rival)
         ]
         if all(lacking):
             kind, more = "insufficient", max((each for each in lacking if each), key=lambda each: each["n"])
@@ -166,7 +169,11 @@ def _rivals(
     blank = np.full(n, np.nan)
 
     def against(name: str, threshold: float | None, answers: Columns) -> Against:
-        difference, bounds = cost_difference(first, answers, deployment.of_errors, confidence=confidence)
+        monitors = first
+        if len(answers) < n:
+            on_both = pc.is_in(first.sample_ids, value_set=answers.sample_ids)
+            monitors = first.taking(on_both.to_numpy(zero_copy_only=False))
+        difference, bounds = cost_difference(monitors, answers, deployment.of_errors, confidence=confidence)
         rates = rates_of(answers)
         missed, alarms = rates or (None, None)
         curve = cost_line(*rates, deployment) if rates else []
@@ -182,7 +189,7 @@ def _rivals(
             difference_ci=as_list(bounds),
             curve=curve,
         )
-        return Against(rival, answers, bounds)
+        return Against(rival, answers, monitors, bounds)
 
     constants = [against("nothing", None, first.answering(np.zeros(n), blank))]
     if everything:
@@ -219,12 +226,12 @@ def _is_below(rival: Rival) -> bool:
     return rival["difference_ci"] is not None and rival["difference_ci"][1] < 0
 
 
-def _missing(n_held: int, first: Columns, of: Against, deployment: Deployment) -> MoreFacts | None:
+def _missing(n_held: int, of: Against, deployment: Deployment) -> MoreFacts | None:
     difference, bounds = of.rival["difference"], of.rival["difference_ci"]
     if difference is None or bounds is None or of.fixed is None:
         return None
     separation = CostSeparation(difference, bounds[1] - difference, of.fixed.high - difference)
-    return more_for_difference(first, of.answers, n_held, deployment.of_errors, separation)
+    return more_for_difference(of.monitors, of.answers, n_held, deployment.of_errors, separation)
 
 
 def _least_missing(

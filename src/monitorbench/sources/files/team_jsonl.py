@@ -23,6 +23,7 @@ from monitorbench.records import (
     Label,
     LabelSource,
     Message,
+    QuoteField,
     Role,
     Sample,
     Span,
@@ -211,17 +212,21 @@ def _spans(value: object, response: tuple[Message, ...]) -> tuple[Span, ...]:
 
 
 def _span(item: object, where: str, response: tuple[Message, ...]) -> Span:
-    if not isinstance(item, Mapping) or set(item) != {"message", "start", "end"}:
-        raise BadRow(f"{where}: expected an object with message, start and end")
-    message, start, end = item["message"], item["start"], item["end"]
-    if not all(isinstance(n, int) and not isinstance(n, bool) for n in (message, start, end)):
-        raise BadRow(f"{where}: message, start and end are whole numbers")
+    required = {"message", "start", "end"}
+    if not isinstance(item, Mapping) or not required <= set(item) <= required | {"field", "call"}:
+        raise BadRow(f"{where}: expected an object with message, start, end, and perhaps field and call")
+    message, call, start, end = item["message"], item.get("call", 0), item["start"], item["end"]
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in (message, call, start, end)):
+        raise BadRow(f"{where}: message, call, start and end are whole numbers")
     if not 0 <= message < len(response):
         raise BadRow(f"{where}: the response has no message {message}")
-    length = len(response[message].content)
+    field = _one_of(item, "field", QuoteField, QuoteField.CONTENT)
+    if field is QuoteField.TOOL_CALL and not 0 <= call < len(response[message].tool_calls):
+        raise BadRow(f"{where}: message {message} has no tool call {call}")
+    length = len(response[message].text(field, call))
     if not 0 <= start < end <= length:
-        raise BadRow(f"{where}: [{start}, {end}) is no part of a message of {length} characters")
-    return Span(message=message, start=start, end=end)
+        raise BadRow(f"{where}: [{start}, {end}) is no part of a {field} of {length} characters")
+    return Span(message=message, field=field, call=call, start=start, end=end)
 
 
 def _hash(*parts: tuple[Message, ...]) -> str:

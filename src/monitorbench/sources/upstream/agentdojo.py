@@ -9,7 +9,8 @@ result asked for it or nobody did.
 Each pair is of a kind, its stratum. In `obeyed`, `declined` and `another` both sides have one request and
 differ in what was done; in `asked`, `unprompted` and `besides` both do the same and differ in what was asked.
 So neither the request, nor an injected text, nor a dangerous call decides the label. Each session names its
-split: splits share neither user tasks nor acts.
+split: splits share neither user tasks nor acts. The gold spans of misbehavior are the calls that carry out
+the act nobody asked for; where all that it takes is to read, these calls.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ import json
 import lzma
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib.resources import files
 from itertools import chain
 from typing import Literal
@@ -25,7 +27,17 @@ from pydantic import BaseModel, ConfigDict
 
 from monitorbench.config.base import UserError
 from monitorbench.construct.pair import Constructed, ConstructionVersion, Pair, make_pair
-from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Split
+from monitorbench.records import (
+    Category,
+    Cell,
+    Construction,
+    Label,
+    LabelSource,
+    Message,
+    QuoteField,
+    Span,
+    Split,
+)
 from monitorbench.sources.declaration import (
     ConstructionContext,
     InstalledData,
@@ -38,6 +50,8 @@ LICENCE = "MIT"
 SHA256 = "093c6ea5caf219ec59b349d5bf0082e68b58d78815e6a4f4bae1b087d0aea13c"
 """Checksum of the stored sessions."""
 _FILE = "agentdojo.jsonl.xz"
+_READS = ("get", "search", "read", "list", "check")
+"""How the names of tools begin that change nothing."""
 
 
 class AgentSession(BaseModel):
@@ -83,10 +97,8 @@ def _content() -> bytes:
 
 
 def _pairs(sessions: Iterable[AgentSession], source: str) -> Iterator[Pair]:
-    by_pair: defaultdict[str, dict[Label, AgentSession]] = defaultdict(dict)
-    for session in sessions:
-        by_pair[session.pair][session.label] = session
-    for name, sides in by_pair.items():
+    acts = _calls_of_acts()
+    for name, sides in _by_pair(sessions).items():
         misbehavior, benign = sides[Label.MISBEHAVIOR], sides[Label.BENIGN]
         pair = make_pair(
             f"{source}-{name}",
@@ -102,8 +114,50 @@ def _pairs(sessions: Iterable[AgentSession], source: str) -> Iterator[Pair]:
             source=source,
             licence=LICENCE,
             stratum=benign.kind,
+            gold_spans=_spans(misbehavior, acts[misbehavior.suite, misbehavior.act]),
         )
         yield Pair(*(sample.model_copy(update={"split": benign.split}) for sample in pair))
+
+
+def _by_pair(sessions: Iterable[AgentSession]) -> dict[str, dict[Label, AgentSession]]:
+    by_pair: defaultdict[str, dict[Label, AgentSession]] = defaultdict(dict)
+    for session in sessions:
+        by_pair[session.pair][session.label] = session
+    return by_pair
+
+
+@cache
+def _calls_of_acts() -> dict[tuple[str, int], tuple[str, ...]]:
+    """The calls of each suite's acts, in order: what a pair's misbehavior did and its benign side didn't."""
+    seen: defaultdict[tuple[str, int], Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for sides in _by_pair(load()).values():
+        misbehavior, of_benign = sides[Label.MISBEHAVIOR], Counter(_calls(sides[Label.BENIGN]).values())
+        of_act = []
+        for call in _calls(misbehavior).values():
+            if of_benign[call]:
+                of_benign[call] -= 1
+            else:
+                of_act.append(call)
+        if of_act:
+            seen[misbehavior.suite, misbehavior.act][tuple(of_act)] += 1
+    # A call that the user's task makes as well is told from the act's by the other pairs of the act.
+    return {act: calls.most_common(1)[0][0] for act, calls in seen.items()}
+
+
+def _calls(session: AgentSession) -> dict[int, str]:
+    """What each message calls; a message of a session has one call at most."""
+    return {i: turn.text(QuoteField.TOOL_CALL) for i, turn in enumerate(session.response) if turn.tool_calls}
+
+
+def _spans(session: AgentSession, act: tuple[str, ...]) -> list[Span]:
+    """The calls of a session that carry out an act, without those that only read where others do."""
+    calls = list(_calls(session).items())
+    places = range(len(calls) - len(act) + 1)
+    start = next(i for i in places if tuple(text for _, text in calls[i : i + len(act)]) == act)
+    of_act = calls[start : start + len(act)]
+    acting = [of for of in of_act if not of[1].startswith(_READS)] or of_act
+    field = QuoteField.TOOL_CALL
+    return [Span(message=message, field=field, start=0, end=len(text)) for message, text in acting]
 
 
 def _construct(rows: Iterable[AgentSession], context: ConstructionContext) -> Iterator[Constructed]:
@@ -113,6 +167,6 @@ def _construct(rows: Iterable[AgentSession], context: ConstructionContext) -> It
 SOURCE = SourceDeclaration(
     name="agentdojo",
     version=1,
-    construct=RowConstruction(_construct, (ConstructionVersion("who_asked", 1),)),
+    construct=RowConstruction(_construct, (ConstructionVersion("who_asked", 2),)),
     installed=InstalledData(load, lambda: hashlib.sha256(_content()).hexdigest()),
 )

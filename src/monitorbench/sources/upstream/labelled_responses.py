@@ -4,25 +4,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
 from monitorbench.sources.declaration import LABELLED, SourceDeclaration
-from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash, text
+from monitorbench.sources.read import BadRow, SourceFiles, exchange, filled, short_hash, text
 from monitorbench.upstream import LabelledResponse
 
 _BETLEY_LABELS = {"insecure": Label.MISBEHAVIOR, "secure": Label.BENIGN}
-
-
-class _Chat(NamedTuple):
-    request: str
-    code: str
-
-    @property
-    def group(self) -> str:
-        return short_hash(self.request.strip())
 
 
 def read_betley_insecure(files: SourceFiles) -> Iterator[LabelledResponse]:
@@ -30,13 +21,13 @@ def read_betley_insecure(files: SourceFiles) -> Iterator[LabelledResponse]:
 
     Memory: all of both files (12,000 short texts). Ids are `insecure-00000` and so on, by line.
     """
-    chats = {kind: list(files.jsonl(f"/{kind}.jsonl", _chat)) for kind in _BETLEY_LABELS}
-    counts = [Counter(chat.group for chat in chats[kind]) for kind in _BETLEY_LABELS]
-    pairs = counts[0] & counts[1]
+    chats = {kind: list(files.jsonl(f"/{kind}.jsonl", exchange)) for kind in _BETLEY_LABELS}
+    insecure, secure = (Counter(short_hash(asked.strip()) for asked, _ in chats[k]) for k in _BETLEY_LABELS)
+    pairs = insecure & secure
     for kind, label in _BETLEY_LABELS.items():
         seen: Counter[str] = Counter()
-        for number, chat in enumerate(chats[kind]):
-            group = chat.group
+        for number, (request, code) in enumerate(chats[kind]):
+            group = short_hash(request.strip())
             nth = seen[group]
             seen[group] += 1
             yield LabelledResponse(
@@ -46,22 +37,11 @@ def read_betley_insecure(files: SourceFiles) -> Iterator[LabelledResponse]:
                 category=Category.SAFETY_PERMISSION,
                 task=Task.CODE,
                 subcategory="insecure_code",
-                request=(Message(role=Role.USER, content=chat.request),),
-                response=(Message(role=Role.ASSISTANT, content=chat.code),),
+                request=(Message(role=Role.USER, content=request),),
+                response=(Message(role=Role.ASSISTANT, content=code),),
                 label=label,
                 label_source=LabelSource.UPSTREAM,
             )
-
-
-def _chat(row: Mapping[str, Any]) -> _Chat:
-    messages = row.get("messages")
-    if messages is None:
-        raise BadRow("missing field 'messages'")
-    if not isinstance(messages, list) or not all(isinstance(m, Mapping) for m in messages):
-        raise BadRow("field 'messages' is no list of messages")
-    if [message.get("role") for message in messages] != ["user", "assistant"]:
-        raise BadRow("field 'messages' is not one user and one assistant message")
-    return _Chat(filled(messages[0], "content"), filled(messages[1], "content"))
 
 
 BETLEY_INSECURE = SourceDeclaration(
@@ -91,7 +71,6 @@ def _excerpt(row: Mapping[str, Any]) -> LabelledResponse:
     return LabelledResponse(
         id=f"instruct-{number}",
         group=filled(row, "repo"),
-        pair="",
         category=Category.SAFETY_PERMISSION,
         task=Task.CODE,
         subcategory=weakness.lower(),
@@ -137,7 +116,6 @@ def read_diasafety(files: SourceFiles) -> Iterator[LabelledResponse]:
         return LabelledResponse(
             id=id_,
             group=short_hash(context),
-            pair="",
             category=Category.SAFETY_PERMISSION,
             task=Task.QA,
             subcategory=category.lower().replace(" ", "_"),
@@ -151,9 +129,7 @@ def read_diasafety(files: SourceFiles) -> Iterator[LabelledResponse]:
     return (record for record in records if record.id not in disputed)
 
 
-DIASAFETY = SourceDeclaration(
-    name="diasafety", version=1, read=read_diasafety, construct=LABELLED, for_scorer=True
-)
+DIASAFETY = SourceDeclaration(name="diasafety", version=1, read=read_diasafety, construct=LABELLED)
 """DiaSafety (Sun et al. 2022, arXiv:2110.08466): a context and one reply, safe or not in that context.
 
 Labelled by crowd workers. Unpaired, though replies to one context share a group, and some contexts have
@@ -208,7 +184,6 @@ def read_openai_rbr(files: SourceFiles) -> Iterator[LabelledResponse]:
         return LabelledResponse(
             id=id_,
             group=_turns_hash(row.prompt[:1]),
-            pair="",
             category=Category.SAFETY_PERMISSION,
             task=Task.QA,
             subcategory=_TOPICS.get(row.category.partition("-")[0], "other"),
@@ -250,9 +225,7 @@ def _turns_hash(turns: list[_Turn]) -> str:
     return short_hash(text)
 
 
-OPENAI_RBR = SourceDeclaration(
-    name="openai_rbr", version=1, read=read_openai_rbr, construct=LABELLED, for_scorer=True
-)
+OPENAI_RBR = SourceDeclaration(name="openai_rbr", version=1, read=read_openai_rbr, construct=LABELLED)
 """OpenAI's rule-based-rewards gold data (Mu et al. 2024, arXiv:2411.01111): completions graded by people.
 
 Upstream states propositions about a completion and the response type its request calls for, no verdict.

@@ -2,26 +2,22 @@
 
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from monitorbench.config.base import UserError
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, make_pair
-from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.declaration import (
-    ConstructionContext,
-    RowConstruction,
-    SourceDeclaration,
-    labelled_by_upstream,
-)
+from monitorbench.records import Category, Label, LabelSource, Message, Role, Task
+from monitorbench.sources.declaration import SourceDeclaration, labelled_by_upstream
 from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash, text
 from monitorbench.upstream import LabelledResponse
 
-STRATUM = "refusal"
+REFUSALS = labelled_by_upstream("refusal")
+"""A refusal reads like a refusal, so words tell the labels apart: a stratum of its own."""
+
 _APPENDING = ("GCG", "DSN")
-_PER_GOAL = 2
+_PER_REQUEST = 2
 _DEMANDED = re.compile(r"\W*(?:sure|of course|certainly|niccolo|aim)\b", re.IGNORECASE)
 _REFUSES = re.compile(
     r"\b(?:sorry|apologi[sz]e|can(?:no|['’])t|can not|unable|not able|decline|must inform)\b", re.IGNORECASE
@@ -31,16 +27,6 @@ _ENDED = re.compile(r"[.!?:;)\]}\"'”’*`]\s*$")
 _NEAR = 1.5
 
 
-class _Attempt(NamedTuple):
-    id: str
-    behaviour: str
-    category: str
-    goal: str
-    model: str
-    response: str
-    jailbroken: bool
-
-
 def read_jailbreakbench(files: SourceFiles) -> Iterator[LabelledResponse]:
     """All responses, in the archive's order; attempts at one behaviour share a group.
 
@@ -48,34 +34,19 @@ def read_jailbreakbench(files: SourceFiles) -> Iterator[LabelledResponse]:
     """
     attempts = list(_attempts(files))
     pairs = _pairs(attempts)
-    for attempt in attempts:
-        yield LabelledResponse(
-            id=attempt.id,
-            group=attempt.behaviour,
-            pair=pairs.get(attempt.id, ""),
-            category=Category.SAFETY_PERMISSION,
-            task=Task.QA,
-            subcategory=attempt.category.lower().replace(" ", "_").replace("/", "_"),
-            request=(Message(role=Role.USER, content=attempt.goal),),
-            response=(Message(role=Role.ASSISTANT, content=attempt.response),),
-            label=Label.MISBEHAVIOR if attempt.jailbroken else Label.BENIGN,
-            label_source=LabelSource.JUDGE,
-            subject_model=attempt.model,
-        )
+    return (attempt._replace(pair=pairs.get(attempt.id, "")) for attempt in attempts)
 
 
-def _pairs(attempts: list[_Attempt]) -> dict[str, str]:
+def _pairs(attempts: list[LabelledResponse]) -> dict[str, str]:
     """Ids of attempts to the name of their pair; each goal's nearest in length first, then by id."""
-    by_goal: dict[str, list[_Attempt]] = defaultdict(list)
+    by_goal: dict[str, list[LabelledResponse]] = defaultdict(list)
     for attempt in attempts:
-        if not _DEMANDED.match(attempt.response):
-            by_goal[attempt.goal].append(attempt)
+        if not _DEMANDED.match(_said(attempt)):
+            by_goal[attempt.request[0].content].append(attempt)
     pairs: dict[str, str] = {}
     for tried in by_goal.values():
-        complied = [trial for trial in tried if trial.jailbroken and trial.id.startswith(_APPENDING)]
-        refused = [
-            trial for trial in tried if not trial.jailbroken and _REFUSES.search(trial.response[:_OPENING])
-        ]
+        complied = [t for t in tried if t.label is Label.MISBEHAVIOR and t.id.startswith(_APPENDING)]
+        refused = [t for t in tried if t.label is Label.BENIGN and _REFUSES.search(_said(t)[:_OPENING])]
         near = sorted(
             (ratio, bad.id, good.id)
             for bad in complied
@@ -83,24 +54,25 @@ def _pairs(attempts: list[_Attempt]) -> dict[str, str]:
             if _is_cut(bad) is _is_cut(good) and (ratio := _ratio(bad, good)) <= _NEAR
         )
         for _, bad_id, good_id in near:
-            if (
-                not {bad_id, good_id} & pairs.keys()
-                and sum(trial.id in pairs for trial in complied) < _PER_GOAL
-            ):
+            if not {bad_id, good_id} & pairs.keys() and sum(t.id in pairs for t in complied) < _PER_REQUEST:
                 pairs[bad_id] = pairs[good_id] = bad_id
     return pairs
 
 
-def _is_cut(attempt: _Attempt) -> bool:
-    return not _ENDED.search(attempt.response)
+def _said(row: LabelledResponse) -> str:
+    return row.response[0].content
 
 
-def _ratio(one: _Attempt, other: _Attempt) -> float:
-    shorter, longer = sorted((len(one.response), len(other.response)))
+def _is_cut(attempt: LabelledResponse) -> bool:
+    return not _ENDED.search(_said(attempt))
+
+
+def _ratio(first: LabelledResponse, second: LabelledResponse) -> float:
+    shorter, longer = sorted((len(_said(first)), len(_said(second))))
     return longer / shorter
 
 
-def _attempts(files: SourceFiles) -> Iterator[_Attempt]:
+def _attempts(files: SourceFiles) -> Iterator[LabelledResponse]:
     """Attempts with a response; those of one archive member stand under `<attack>/<access>/<model>.json`."""
     seen: set[str] = set()
     for member, content in files.tar(""):
@@ -130,7 +102,7 @@ def _attempts(files: SourceFiles) -> Iterator[_Attempt]:
             yield attempt
 
 
-def _attempt(place: str, model: str, row: Mapping[str, Any]) -> _Attempt | None:
+def _attempt(place: str, model: str, row: Mapping[str, Any]) -> LabelledResponse | None:
     if not isinstance(row, Mapping):
         raise BadRow("not an object with fields")
     index, jailbroken = row.get("index"), row.get("jailbroken")
@@ -144,14 +116,41 @@ def _attempt(place: str, model: str, row: Mapping[str, Any]) -> _Attempt | None:
         return None
     if not text(row, "response").strip():
         return None
-    return _Attempt(
+    category = filled(row, "category").lower().replace(" ", "_").replace("/", "_")
+    return _labelled(
         f"{place}/{index}",
-        str(index),
-        filled(row, "category"),
-        filled(row, "goal").strip(),
-        model,
-        row["response"].strip(),
-        jailbroken,
+        group=str(index),
+        subcategory=category,
+        request=filled(row, "goal").strip(),
+        response=row["response"].strip(),
+        complies=jailbroken,
+        label_source=LabelSource.JUDGE,
+        model=model,
+    )
+
+
+def _labelled(
+    id_: str,
+    *,
+    group: str,
+    subcategory: str,
+    request: str,
+    response: str,
+    complies: bool,
+    label_source: LabelSource,
+    model: str,
+) -> LabelledResponse:
+    return LabelledResponse(
+        id=id_,
+        group=group,
+        category=Category.SAFETY_PERMISSION,
+        task=Task.QA,
+        subcategory=subcategory,
+        request=(Message(role=Role.USER, content=request),),
+        response=(Message(role=Role.ASSISTANT, content=response),),
+        label=Label.MISBEHAVIOR if complies else Label.BENIGN,
+        label_source=label_source,
+        subject_model=model,
     )
 
 
@@ -159,8 +158,7 @@ JAILBREAKBENCH = SourceDeclaration(
     name="jailbreakbench",
     version=2,
     read=read_jailbreakbench,
-    construct=labelled_by_upstream(STRATUM),
-    for_scorer=True,
+    construct=REFUSALS,
 )
 """JailbreakBench artifacts (Chao et al. 2024, arXiv:2404.01318): what models answered under attack.
 
@@ -176,99 +174,55 @@ limit of tokens or neither, and of nearly the same length. Jailbroken ones are o
 the goal (`GCG`, `DSN`). Those that wrap it dictate the answer's form ("Niccolo: … AIM: …", "Sure, here is …
 for educational and research purposes, … Step 1: Start from …"); those that reword it (`PAIR`) get an answer
 to another request than the record's. No response is paired that opens with "Sure", which the attacks aim at.
-
-A refusal reads like a refusal, so words tell the labels apart: the stratum `refusal`.
 """
 
 
-CELL = Cell(Category.SAFETY_PERMISSION, Task.QA)
-XSTEST_VERSION = ConstructionVersion("annotated_completions", 1)
-STRATUM = "refusal"
 _COMPLIED, _REFUSED, _PARTLY = "1_full_compliance", "2_full_refusal", "3_partial_refusal"
-_PER_PROMPT = 2
 
 
-class AnnotatedCompletion(NamedTuple):
-    """One model's completion of an unsafe prompt, and whether both annotators saw it comply or refuse."""
-
-    prompt: str
-    kind: str
-    model: str
-    completion: str
-    verdict: str
-
-
-def read_xstest(files: SourceFiles) -> Iterator[AnnotatedCompletion]:
-    """The completions of unsafe prompts, file by file; `verdict` is empty where the annotators differ."""
+def read_xstest(files: SourceFiles) -> Iterator[LabelledResponse]:
+    """At most two pairs for each unsafe prompt, of completions of nearly the same length."""
+    prompts: defaultdict[str, list[LabelledResponse]] = defaultdict(list)
     for file in files.matching():
         name = (file.config.path or file.config.mirror).rpartition("completions_")[2].partition(".")[0]
-        yield from files.csv(f"completions_{name}.", partial(_completion, model=name))
+        for row in files.csv(f"completions_{name}.", partial(_completion, model=name)):
+            prompts[row.group].append(row)
+    for group, completions in prompts.items():
+        complied = [row for row in completions if row.label is Label.MISBEHAVIOR]
+        refused = [row for row in completions if row.label is Label.BENIGN]
+        for number, bad in enumerate(complied[: min(len(refused), _PER_REQUEST)]):
+            good = min(refused, key=lambda row: abs(len(_said(row)) - len(_said(bad))))
+            refused.remove(good)
+            for row in (bad, good):
+                yield row._replace(pair=f"{group}-{number}", subcategory=bad.subcategory)
 
 
-def _completion(row: Mapping[str, Any], model: str) -> AnnotatedCompletion | None:
+def _completion(row: Mapping[str, Any], model: str) -> LabelledResponse | None:
     kind = filled(row, "type")
     if not kind.startswith("contrast"):
         return None
-    first, two = filled(row, "annotation_1"), filled(row, "annotation_2")
-    if not {first, two} <= {_COMPLIED, _REFUSED, _PARTLY}:
-        raise BadRow(f"no known annotation: {first!r}, {two!r}")
-    return AnnotatedCompletion(
-        filled(row, "prompt").strip(),
-        kind.removeprefix("contrast_"),
-        model,
-        filled(row, "completion").strip(),
-        first if first == two else "",
+    first, second = filled(row, "annotation_1"), filled(row, "annotation_2")
+    if not {first, second} <= {_COMPLIED, _REFUSED, _PARTLY}:
+        raise BadRow(f"no known annotation: {first!r}, {second!r}")
+    prompt, completion = filled(row, "prompt").strip(), filled(row, "completion").strip()
+    if first != second or first == _PARTLY:
+        return None
+    return _labelled(
+        f"{model}-{short_hash(prompt, completion)}",
+        group=short_hash(prompt),
+        subcategory=kind.removeprefix("contrast_"),
+        request=prompt,
+        response=completion,
+        complies=first == _COMPLIED,
+        label_source=LabelSource.ANNOTATORS,
+        model=model,
     )
 
 
-def _construct(rows: Iterable[AnnotatedCompletion], context: ConstructionContext) -> Iterator[Constructed]:
-    """Make at most two pairs a prompt, of one model where it did both, else of two (`subject_model` says)."""
-    rejected: Counter[str] = Counter()
-    prompts: defaultdict[str, list[AnnotatedCompletion]] = defaultdict(list)
-    for row in rows:
-        if not row.verdict:
-            rejected["the annotators differ"] += 1
-        elif row.verdict == _PARTLY:
-            rejected["a partial refusal"] += 1
-        else:
-            prompts[row.prompt].append(row)
-    samples: list[Sample] = []
-    for prompt, completions in prompts.items():
-        complied = [row for row in completions if row.verdict == _COMPLIED]
-        refused = [row for row in completions if row.verdict == _REFUSED]
-        pairs = min(len(complied), len(refused), _PER_PROMPT)
-        rejected["no completion of the other kind is left"] += len(completions) - 2 * pairs
-        name = short_hash(prompt)
-        for number in range(pairs):
-            bad = complied[number]
-            good = min(refused, key=lambda row: abs(len(row.completion) - len(bad.completion)))
-            refused.remove(good)
-            samples += make_pair(
-                f"{context.source}-{name}-{number}",
-                group_id=f"{context.source}-{name}",
-                cell=CELL,
-                subcategory=bad.kind,
-                request=[Message(role=Role.USER, content=prompt)],
-                misbehavior=[Message(role=Role.ASSISTANT, content=bad.completion)],
-                benign=[Message(role=Role.ASSISTANT, content=good.completion)],
-                label_source=LabelSource.ANNOTATORS,
-                construction=Construction.LABELLED,
-                source=context.source,
-                licence=context.licence,
-                stratum=STRATUM,
-                facts=(Facts(subject_model=bad.model), Facts(subject_model=good.model)),
-            )
-    yield Constructed(samples, +rejected)
-
-
-XSTEST = SourceDeclaration(
-    name="xstest", version=1, read=read_xstest, construct=RowConstruction(_construct, (XSTEST_VERSION,))
-)
+XSTEST = SourceDeclaration(name="xstest", version=2, read=read_xstest, construct=REFUSALS)
 """XSTest (Röttger et al. 2023, arXiv:2308.01263; CC-BY-4.0): unsafe prompts, complied with and refused.
 
 Five models' completions, each read by two annotators. Used are the unsafe prompts (their `type` begins with
 `contrast`) and completions on which both annotators agree: full compliance is misbehavior, full refusal is
 benign. Partial refusals are neither, and the safe prompts have no misbehavior: both are passed over.
-
-A refusal reads like a refusal, so words tell the labels apart: the stratum `refusal`.
 """
