@@ -98,11 +98,12 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
         )
     if not unscored:
         return Lacking(f"{n} benign questions, {least} needed for {promise}", needed - n)
-    allowed = f"; at most {_most_lost(n, each):g} may" if n >= least else f", {least} needed for {promise}"
+    most = _most_lost(n, each)
+    allowed = f"; at most {most:g} may have none" if n >= least else f", {least} needed for {promise}"
     return Lacking(
         f"{unscored} of {n} benign questions have no score, which makes them false alarms at any threshold"
-        f"{allowed}: {needed - n:,} more benign questions lead to a threshold with probability {_SURE:g} "
-        f"where as large a share has none; or {_REMEDY}",
+        f"{allowed}: if as large a share of others has none, {needed - n:,} more benign questions lead "
+        f"to a threshold with probability {_SURE:g}; or {_REMEDY}",
         needed - n,
     )
 
