@@ -40,7 +40,8 @@ from monitorbench.config.monitor import Monitor as Monitor
 from monitorbench.config.monitor import PackagedModel as PackagedModel
 from monitorbench.config.monitor import Prompt as Prompt
 from monitorbench.config.monitor import Reasoning as Reasoning
-from monitorbench.config.pilot import Agent, Environments, Pilot, Recorded
+from monitorbench.config.pilot import Agent, Environments, Pilot
+from monitorbench.config.recorded import Recorded
 from monitorbench.config.sources import Cues, Elicit, Source
 from monitorbench.config.training import Head, Push, Training
 

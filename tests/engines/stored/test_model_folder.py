@@ -215,6 +215,7 @@ def test_only_weights_of_the_dtype_that_is_asked_for_are_mapped(folder, monkeypa
     assert [next(model.parameters()).dtype for model in models] == [torch.bfloat16, torch.float32]
 
 
+@pytest.mark.slow
 def test_a_model_is_loaded_without_what_nothing_here_uses(folder):
     """If it failed: a guardrail of a small model would take 200 MB more, and each start a second."""
     code = (
