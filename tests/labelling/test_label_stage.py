@@ -305,6 +305,11 @@ def test_other_faults_are_told_in_a_line(traffic: Traffic):
     (traffic.folder / "few.jsonl").write_text('{"sample_id": "s1", "score": 0.1, "threshold": 0.5}\n')
     with pytest.raises(UserError, match=r"1499 samples are in this file or in .* alone"):
         traffic.begin("strong", "few")
+    silent = (traffic.folder / "weak.jsonl").read_text().splitlines()
+    lines = [json.dumps(json.loads(line) | {"score": None}) + "\n" for line in silent]
+    (traffic.folder / "silent.jsonl").write_text("".join(lines))
+    with pytest.raises(UserError, match=r"silent\.jsonl: no sample has a score"):
+        traffic.begin("strong", "silent")
     run = traffic.begin("strong")
     with pytest.raises(ConfigError, match="no file given"):
         label(traffic.study(f"run={run}"))

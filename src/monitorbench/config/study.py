@@ -138,7 +138,14 @@ class Doctor(Config):
     """Free space in GiB required below `paths.runs` and `paths.models`."""
 
 
-_File = Annotated[Path, Field(strict=False)]
+def _is_named(value: object) -> object:
+    """Refuse an empty text, as an unset variable leaves it, which as a path is the current folder."""
+    if value == "":
+        raise ValueError("no file given; expected its name")
+    return value
+
+
+_File = Annotated[Path, Field(strict=False), BeforeValidator(_is_named)]
 
 
 class Study(Config):

@@ -35,6 +35,8 @@ _LISTS = (
     "gen_ai.output.messages",
 )
 """Fields of requests and answers of the providers' APIs that hold messages, in the order of the talk."""
+_ANSWERS = frozenset(("output", "choices", "candidates", "gen_ai.output.messages"))
+"""Fields of `_LISTS` of which a plain text is the model's."""
 AROUND = frozenset(("messages", "contents", "choices", "candidates"))
 """Fields of `_LISTS` that mark an object as holding a chat."""
 _MARK = re.compile(r"^\[([\w. ]+)\]$", re.MULTILINE)
@@ -205,7 +207,8 @@ def _enclosed(
     for name in _LISTS:
         value = given.get(name)
         if isinstance(value, str):
-            messages += reader.messages({"role": "user", "content": value}, f"{where}.{name}")
+            role = "assistant" if name in _ANSWERS else "user"
+            messages += reader.messages({"role": role, "content": value}, f"{where}.{name}")
             continue
         for number, item in enumerate(value if isinstance(value, list) else [] if value is None else [value]):
             place = f"{where}.{name}.{number}"
