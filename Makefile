@@ -40,7 +40,7 @@ gpu-check: setup
 	$(BIN)/python eval/doctor.py
 
 demo: setup
-	$(DEVICE) PATH="$(CURDIR)/$(BIN):$$PATH" bash demo.sh engine=$(ENGINE) seed=$(SEED)
+	$(DEVICE) PATH="$(CURDIR)/$(BIN):$$PATH" SEEDS="$(SEED)" bash demo.sh engine=$(ENGINE)
 
 # What has to pass before a commit, in minutes: all but what is marked as slow.
 test: setup lint
@@ -83,11 +83,10 @@ docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Debian's Chromium, in which the report's test opens it, and Debian's Slurm, of which the tests start a
-# private node; strace, which the benchmark `faults` kills with; without them those tests are skipped. And
-# the compiler that the pilot's games need.
+# private node; without them those tests are skipped. And the compiler that the pilot's games need.
 system-deps:
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update -qq
-	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium slurmctld slurmd slurm-client munge strace g++ make
+	$(if $(filter 0,$(shell id -u)),,sudo) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium slurmctld slurmd slurm-client munge g++ make
 
 clean:
 	rm -rf data runs models

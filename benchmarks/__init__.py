@@ -1,1 +1,1 @@
-"""Benchmarks of speed, memory, guarantees and faults; `python benchmarks/run.py --help` lists them."""
+"""Benchmarks of speed, memory and guarantees; `python benchmarks/run.py --help` lists them."""

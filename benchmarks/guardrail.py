@@ -1,11 +1,11 @@
 """The guardrail beside its bare judge: what it adds to a request, 200 requests at once, and load for a while.
 
-One process: the judge as it is opened for serving, asked directly (in the thread that the server asks it in)
-and through `POST /guardrail` on the loopback, in turning order, so that a noisy machine disturbs both alike;
-each request is a connection of its own. What is added is what a client waited less what the judge itself took
-for that request; the difference of the medians stands beside it, and so does the processor time, client
-included, which a busy machine changes least. The samples are the shortest of the test
-split: what is added is the same for long ones, and a slow core takes half a second for each of these.
+The service is a process of its own, as deployed: the judge as it is opened for serving, behind
+`POST /guardrail` on the loopback; samples and clients are here, and each request is a connection of its own.
+What is added is what a client waited less what the judge itself took for that request, which the service
+notes; so is the processor time of both processes, which a busy machine changes least. The samples are the
+shortest of the test split: what is added is the same for long ones, and a slow core takes half a second for
+each of these.
 
 Then `--at-once` clients ask at the same moment; then `--clients` ask for `--seconds` without a pause, among
 them some with a malformed body and one with 20 MB; for ten minutes of load `--seconds 600`. The threshold is
@@ -15,6 +15,8 @@ that was judged, and no pass without a score. Other benchmarks of a server on th
 
 import http.client
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -22,20 +24,22 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any, NamedTuple
 
 import numpy as np
+import psutil
 
-from benchmarks.judged import body_of, judged_samples
-from benchmarks.measuring import Ratio, Result, in_turns
+from benchmarks.judged import body_of, composed, judged_samples
+from benchmarks.measuring import ROOT, RUN, Ratio, Result
 from monitorbench.config.deployment import Serve
-from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
 from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.monitor import OpenMonitor
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import DECISIONS, PATH, serving
-from monitorbench.judging.judge import Judge, Question, judge_spec, sample_of
+from monitorbench.judging.judge import Judge, Question, judge_spec
+from monitorbench.judging.serving.asked import asked_in, json_in, sample_asked
 from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import CalibratedThreshold, threshold_point
 
@@ -140,37 +144,43 @@ def safety_ratios(replies: Sequence[Reply], log: Any, n_others: int = 0) -> dict
 
 
 WARM_UP, MOST_ADDED_MS, MOST_MEBIBYTES = 3, 3, 1024
+_BODIES = "bodies.jsonl"
 
 
 def main(
     work: Path, *, requests: int, at_once: int, seconds: float, clients: int, settings: list[str]
 ) -> Result:
-    """Ask in both ways, then at once, then for a while."""
-    study, samples = _shortest(["engine=transformers", f"paths.data={work / 'data'}", *settings], requests)
-    spec = judge_spec(study.monitor, study.engine, study.prompt)
-    judge = TimedJudge(open_part(ServedJudge(spec, study), TIMEOUT))
-    scores = [float(verdict.score or 0.0) for verdict in judge.verdicts(samples)]
-    _forget_peak()
-    loaded, own = _mebibytes(), _mebibytes("RssAnon")
-    with _guarded(judge, spec.monitor.name, float(np.median(scores)), work) as (port, runner):
-        beside = _ask_in_both_ways(runner, port, samples, judge)
-        together = ask_at_once(port, samples, at_once)
-        under_load = load(port, samples, clients, seconds)
-    rows = {name: percentiles(times) for name, times in beside.items()}
-    rows |= {"at once": percentiles(answered(together)), "load": percentiles(answered(under_load))}
+    """Ask one by one, then at once, then for a while."""
+    settings = ["engine=transformers", f"paths.data={work / 'data'}", *settings]
+    samples = _shortest(settings, requests)
+    (work / _BODIES).write_bytes(b"\n".join(map(body_of, samples)))
+    with _apart(work, settings) as service:
+        while_loading, loaded = service.mebibytes("VmHWM"), service.mebibytes("VmRSS")
+        own = service.mebibytes("RssAnon")
+        service.forget_peak()
+        waited, cpu = _ask_one_by_one(service, samples)
+        together = ask_at_once(service.port, samples, at_once)
+        under_load = load(service.port, samples, clients, seconds)
+        most, own_at_end = service.mebibytes("VmHWM"), service.mebibytes("RssAnon")
+    judge = service.judged(len(waited))
+    added = [all_of - judges for all_of, judges in zip(waited, judge.took, strict=True)]
+    rows = {"judge itself": percentiles(judge.took), "guardrail": percentiles(waited)}
+    rows |= {"added": percentiles(added), "at once": percentiles(answered(together))}
+    rows |= {"load": percentiles(answered(under_load))}
     replies = [*together, *under_load]
-    between = rows["guardrail"]["p50 ms"] - rows["bare judge"]["p50 ms"]
     ratios = {
         "added, p50 in ms": Ratio(rows["added"]["p50 ms"], most=MOST_ADDED_MS),
         "added, p95 in ms": Ratio(rows["added"]["p95 ms"]),
-        "added processor time, client included, p50 in ms": Ratio(rows["added CPU"]["p50 ms"]),
-        "between the p50s, in ms": Ratio(between),
+        "added processor time, client included, mean in ms": Ratio(
+            (cpu - sum(judge.cpu)) / len(waited) * 1000
+        ),
         "answers a second, under load": Ratio(len(answered(under_load)) / seconds),
-        "memory with the model loaded, in MiB": Ratio(loaded),
+        "most memory while it was loaded, in MiB": Ratio(while_loading),
+        "memory once loaded, in MiB": Ratio(loaded),
         "of that anonymous, in MiB": Ratio(own),
-        "most memory after that, clients included, in MiB": Ratio(_mebibytes(), most=MOST_MEBIBYTES),
-        "anonymous at the end, in MiB": Ratio(_mebibytes("RssAnon")),
-        **safety_ratios(replies, work / DECISIONS, len(beside["guardrail"]) + WARM_UP),
+        "most memory under load, in MiB": Ratio(most, most=MOST_MEBIBYTES),
+        "anonymous at the end, in MiB": Ratio(own_at_end),
+        **safety_ratios(replies, work / DECISIONS, WARM_UP + len(waited)),
     }
     judged_replies = [reply for reply in replies if reply.status == 200]
     counts = {
@@ -178,39 +188,105 @@ def main(
         "not_judged": sum(reply.answer.get("error") is not None for reply in judged_replies),
     }
     print(counts)
-    return Result(rows, ratios, {**counts, "seconds": beside})
+    seconds_of = {"judge itself": judge.took, "guardrail": waited, "added": added}
+    return Result(rows, ratios, {**counts, "seconds": seconds_of})
 
 
-def _shortest(settings: list[str], n: int) -> tuple[Study, list[Sample]]:
-    """The study, and its shortest samples; what rendered them is not kept, as no server has it twice."""
+def _shortest(settings: list[str], n: int) -> list[Sample]:
     judged = judged_samples(settings)
     shortest = sorted(zip(judged.samples, judged.prompts, strict=True), key=lambda pair: len(pair[1]))
-    return judged.study, [sample_of(sample.request, sample.response) for sample, _ in shortest[:n]]
+    return [sample for sample, _ in shortest[:n]]
 
 
-def _forget_peak() -> None:
-    """Have the most memory counted from now on: loading a model takes more than judging with it."""
-    Path("/proc/self/clear_refs").write_text("5")
+def _ask_one_by_one(service: "_Service", samples: Sequence[Sample]) -> tuple[list[float], float]:
+    """Seconds of each request behind the first few, and the processor seconds of all of these."""
+    for _ in range(WARM_UP):
+        ask(service.port, body_of(samples[0]))
+    cpu = time.process_time() + service.processor_seconds()
+    waited = [ask(service.port, body_of(sample)).seconds for sample in samples]
+    return waited, time.process_time() + service.processor_seconds() - cpu
 
 
-def _mebibytes(what: str = "VmHWM") -> float:
-    """The most that this process, its clients included, has had in memory since `_forget_peak`.
+class _Taken(NamedTuple):
+    """What the judge itself took for each request."""
 
-    `RssAnon` is what it has of its own now: libraries and files, which processes share, left out.
-    """
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition(f"{what}:")[2].split()[0]) / 1024
+    took: list[float]
+    cpu: list[float]
+    """Processor seconds of the service meanwhile."""
+
+
+class _Service:
+    """A process that serves a judge, and what the system says of it."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        """Wait until it is loaded, when it prints its port."""
+        port = process.stdout.readline() if process.stdout else ""
+        if not port.strip().isdigit():
+            raise SystemExit("guardrail: the service did not start; its message is above")
+        self.port, self._pid = int(port), process.pid
+        self._process = psutil.Process(process.pid)
+        self.last_line = ""
+
+    def mebibytes(self, what: str) -> float:
+        """`VmRSS` is its memory now, `RssAnon` what no file backs of that, `VmHWM` its most."""
+        status = Path(f"/proc/{self._pid}/status").read_text(encoding="ascii")
+        return int(status.partition(f"{what}:")[2].split()[0]) / 1024
+
+    def forget_peak(self) -> None:
+        """Have `VmHWM` counted from now on."""
+        Path(f"/proc/{self._pid}/clear_refs").write_text("5")
+
+    def processor_seconds(self) -> float:
+        """Processor time so far."""
+        return float(sum(self._process.cpu_times()[:2]))
+
+    def judged(self, n: int) -> _Taken:
+        """Of the `n` requests behind those of the warm-up; known once it has ended."""
+        return _Taken(*(each[WARM_UP : WARM_UP + n] for each in json.loads(self.last_line)))
+
+
+@contextmanager
+def _apart(work: Path, settings: list[str]) -> Iterator[_Service]:
+    """Serve the judge of these settings in a process of its own while the body runs."""
+    command = [sys.executable, str(RUN), "--side", "guardrail:serve_judge", json.dumps([str(work), settings])]
+    with subprocess.Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True) as process:
+        service = _Service(process)
+        try:
+            yield service
+        finally:
+            rest, _ = process.communicate()  # the end of its input ends it
+            service.last_line = (rest.strip().splitlines() or [""])[-1]
+
+
+def serve_judge(work: str, settings: list[str]) -> _Taken:
+    """Serve a judge at the median of its scores until the input ends; prints the port first."""
+    folder, study = Path(work), composed("evaluate", settings)
+    spec = judge_spec(study.monitor, study.engine, study.prompt)
+    judge = TimedJudge(open_part(ServedJudge(spec, study), TIMEOUT))
+    scores = []
+    for body in (folder / _BODIES).read_bytes().splitlines():
+        (verdict,) = judge.verdicts([sample_asked(asked_in(json_in(body), "show").exchange, None)])
+        scores.append(verdict.score or 0.0)
+    judge.taken = _Taken([], [])
+    bound = f"{spec.monitor.name}/benchmark/0"
+    runner = Runner(spec.monitor.name, lambda: judge, lambda: judge)
+    point = threshold_point(threshold_at(float(np.median(scores)), bound))
+    monitor = OpenMonitor(Calibrated(folder, point, folder, None, {}), {bound: runner})
+    serve = Serve(guardrail=True, timeout_seconds=TIMEOUT, at_once=1000)
+    with serving(monitor, serve, folder, 0, None) as (server, _), running(server) as port:
+        print(port, flush=True)
+        sys.stdin.read()
+    runner.close()
+    return judge.taken
 
 
 class TimedJudge(Judge):
-    """A judge, and the seconds of each call of its `verdicts`."""
+    """A judge, and what each call of its `verdicts` took."""
 
     def __init__(self, judge: Judge) -> None:
         super().__init__(judge.prompt)
         self._judge = judge
-        self.took: list[float] = []
-        self.cpu: list[float] = []
-        """Processor seconds of the process meanwhile."""
+        self.taken = _Taken([], [])
 
     def question(self, sample: Sample) -> Question:
         """See `Judge.question`."""
@@ -223,10 +299,10 @@ class TimedJudge(Judge):
     def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
         """See `Judge.verdicts`."""
         began, cpu = time.perf_counter(), time.process_time()
-        found = self._judge.verdicts(samples)
-        self.took.append(time.perf_counter() - began)
-        self.cpu.append(time.process_time() - cpu)
-        return found
+        verdicts = self._judge.verdicts(samples)
+        self.taken.took.append(time.perf_counter() - began)
+        self.taken.cpu.append(time.process_time() - cpu)
+        return verdicts
 
 
 def threshold_at(threshold: float, monitor: str) -> CalibratedThreshold:
@@ -242,37 +318,3 @@ def threshold_at(threshold: float, monitor: str) -> CalibratedThreshold:
         n_unscored=0,
         threshold=threshold,
     )
-
-
-@contextmanager
-def _guarded(judge: Judge, name: str, threshold: float, work: Path) -> Iterator[tuple[int, Runner]]:
-    """The port of a guardrail on that judge, and what asks the judge."""
-    bound = f"{name}/benchmark/0"
-    runner = Runner(name, lambda: judge, lambda: judge)
-    point = threshold_point(threshold_at(threshold, bound))
-    monitor = OpenMonitor(Calibrated(work, point, work, None, {}), {bound: runner})
-    settings = Serve(guardrail=True, timeout_seconds=TIMEOUT, at_once=1000)
-    with serving(monitor, settings, work, 0, None) as (server, _), running(server) as port:
-        yield port, runner
-    runner.close()
-
-
-def _ask_in_both_ways(
-    runner: Runner, port: int, samples: list[Sample], judge: TimedJudge
-) -> dict[str, list[float]]:
-    """Seconds of the bare judge, through the guardrail, and added by it, request by request."""
-    seconds: dict[str, list[float]] = {"bare judge": [], "guardrail": [], "added": [], "added CPU": []}
-    for number, sample in enumerate([*samples[:WARM_UP], *samples], start=-min(WARM_UP, len(samples))):
-        for way in in_turns(("guardrail", "bare judge"), number):
-            cpu = time.process_time()
-            if way == "bare judge":
-                runner.result(runner.begin(sample, time.monotonic() + TIMEOUT))
-                waited = judge.took[-1]
-            else:
-                waited = ask(port, body_of(sample)).seconds
-            if number >= 0:
-                seconds[way].append(waited)
-                if way == "guardrail":
-                    seconds["added"].append(waited - judge.took[-1])
-                    seconds["added CPU"].append(time.process_time() - cpu - judge.cpu[-1])
-    return seconds

@@ -70,19 +70,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "eval/evaluate.py",
         (*JUDGED, "engine.enforce_eager=true"),
     ),
-    "faults": Benchmark(
-        (
-            Option("seed", 0, 0, "of the faults that are drawn"),
-            Option("kills", 100, 4, "kills that hit, over all stages"),
-            Option("disks", 40, 2, "failing writes, over all stages"),
-            Option("modes", 0, 2, "the first so many of the endpoint's modes; 0: all"),
-            Option("flips", 1000, 3, "flipped bits in each kind of file"),
-            Option("only", "kills,endpoint,flips", "kills,endpoint", "parts of the campaign"),
-            Option("stages", "", "score,pilot outcomes", "stages that are killed; all"),
-            Option("case", "", "", "one fault, as a silent one is named"),
-            Option("jobs", 2, 1, "processes"),
-        )
-    ),
     "guardrail": Benchmark(
         (
             Option("requests", 40, 3, "requests one at a time, beside the bare judge"),

@@ -5,7 +5,7 @@
 Prints the sweep's directory as its last line.
 """
 
-from monitorbench.sweeps.launch import resume
+from monitorbench.sweeps.scripts import resume
 
 if __name__ == "__main__":
     resume()

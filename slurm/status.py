@@ -3,7 +3,7 @@
 python slurm/status.py runs/sweeps/NAME-HASH
 """
 
-from monitorbench.sweeps.launch import status
+from monitorbench.sweeps.scripts import status
 
 if __name__ == "__main__":
     status()

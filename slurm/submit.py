@@ -6,7 +6,7 @@
 Prints the job's id, and the sweep's directory as its last line. `--local --jobs N` needs no Slurm.
 """
 
-from monitorbench.sweeps.launch import submit
+from monitorbench.sweeps.scripts import submit
 
 if __name__ == "__main__":
     submit()

@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-FAST = 20
+FAST = 12
 """Examples of a property in `make test` that asks for no number."""
 
 

@@ -16,12 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save_file
+from sealed import seal
 
 from monitorbench import untrusted
 from monitorbench.annotation.reading import read_candidates
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
 from monitorbench.config.load import read_frozen
+from monitorbench.corpus.columns import read_batches, read_columns
+from monitorbench.corpus.store import read_split, write_split
 from monitorbench.engines.stored.adapter import adapter_config, stated_base
 from monitorbench.engines.stored.gguf import gguf_tokenizer
 from monitorbench.engines.stored.head import read_directions, read_head
@@ -32,7 +35,7 @@ from monitorbench.intervention import outcomes as pilot
 from monitorbench.intervention.recorded.marked_runs import read_step_scores
 from monitorbench.intervention.statistics.decision_file import read_decision
 from monitorbench.judging.recorded import read_recorded
-from monitorbench.records import Split
+from monitorbench.records import Message, Role, Sample, Split
 from monitorbench.report.view.rows import Runs
 from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import read_objects
@@ -43,6 +46,7 @@ from monitorbench.scoring.control import outcomes as control
 from monitorbench.sources.archive import regular_files
 from monitorbench.sources.fetch import local
 from monitorbench.sources.files import team_jsonl
+from monitorbench.untrusted_rows import parquet_table
 
 ROW = {"id": "a", "label": 1, "score": 0.5, "response": "x" * 1000}
 LINE = json.dumps(ROW).encode() + b"\n"
@@ -140,6 +144,42 @@ def test_sources_keep_the_same_rule(name: str, tmp_path: Path):
     files = local("own", tmp_path / name, (name,), "skip")
     with pytest.raises(UserError, match=TOO_MUCH):
         list(files.parquet("", dict) if name.endswith("parquet") else files.jsonl("", dict))
+
+
+SHARD_READERS: dict[str, Callable[[Path], object]] = {
+    "records": lambda folder: read_split(folder, Split.TEST),
+    "columns": lambda folder: read_columns(folder, Split.TEST),
+    "batches": lambda folder: list(read_batches(folder, Split.TEST)),
+    "steps, cases, baselines": lambda folder: parquet_table(next(folder.glob("test/*.parquet"))),
+}
+
+
+@pytest.mark.parametrize("reader", SHARD_READERS)
+def test_samples_that_somebody_shared_keep_the_same_rule(
+    reader: str, tmp_path: Path, make_sample: Callable[..., Sample], request: pytest.FixtureRequest
+):
+    """If it failed: a shared dataset of kilobytes would take all memory where a file of scores may not."""
+    thoughts = Message(role=Role.ASSISTANT, content="a", thinking="x" * 20_000)
+    write_split(tmp_path, Split.TEST, [make_sample(response=[thoughts], pair_id=f"p{i}") for i in range(200)])
+    seal(tmp_path)
+    SHARD_READERS[reader](tmp_path)
+    request.getfixturevalue("small_limits")
+    with pytest.raises(UserError, match=TOO_MUCH) as raised:
+        SHARD_READERS[reader](tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_written_is_never_too_much_to_read(
+    tmp_path: Path, make_sample: Callable[..., Sample], monkeypatch: pytest.MonkeyPatch
+):
+    """If it failed: a dataset of long equal texts could be built, and never be read again."""
+    monkeypatch.setattr("monitorbench.corpus.store._SHARD_BYTES", 500_000)
+    monkeypatch.setattr(untrusted, "_FREE_BYTES", 1_000_000)
+    samples = [make_sample(response="x" * 20_000, pair_id=f"p{i:03}") for i in range(200)]
+    write_split(tmp_path, Split.TEST, samples)
+    seal(tmp_path)
+    assert len(list(tmp_path.glob("test/*.parquet"))) == 9
+    assert read_split(tmp_path, Split.TEST) == samples
 
 
 def gguf_array(kind: int, n: int) -> bytes:

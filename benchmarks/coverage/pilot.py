@@ -1,6 +1,6 @@
 """The pilot: how often its decision errs and finds an effect, and whether its intervals and plans hold.
 
-Pilots of `Kind`s are simulated and decided on, as `main` did before and by the library's functions now.
+Pilots of `Kind`s are simulated and decided on by the library's functions.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import multinomial
 
-from benchmarks.coverage import Cell, Table
+from benchmarks.coverage import Cell, Table, means
 from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
 from monitorbench.intervention.statistics.decision_rule import borne_out
 from monitorbench.intervention.statistics.effect import PilotRates, TaskTable, rates, transported
@@ -27,7 +27,6 @@ from monitorbench.intervention.statistics.intervals import (
     effect_tails,
     excludes_zero,
     moved,
-    simultaneous_tails,
 )
 from monitorbench.intervention.statistics.planning import (
     TaskChanges,
@@ -38,17 +37,14 @@ from monitorbench.intervention.statistics.planning import (
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.rates import Interval
-from monitorbench.metrics.significance import group_swap_p, holm
+from monitorbench.metrics.significance import holm
 
 PILOTS, DRAWS, AT_ONCE = 1200, 2000, 200
-CONFIDENCE, ERROR, POWER = 0.95, 0.025, 0.8
+CONFIDENCE, POWER = 0.95, 0.8
 _LIKELY = 1e-7
 _MOST_TASKS = 2000
-_ERRORS = (
-    (ERROR,) * MOST_DECISIONS,
-    tuple(PilotStatistics(decided_before=number).error for number in range(MOST_DECISIONS)),
-)
-"""Of each decision on a pilot, before and now."""
+_ERRORS = tuple(PilotStatistics(decided_before=number).error for number in range(MOST_DECISIONS))
+"""Of each decision on a pilot."""
 
 
 class Kind(NamedTuple):
@@ -160,17 +156,15 @@ def _false_decisions(n: int, seed: int) -> Table:
     """Share of pilots without an effect that find one."""
     rows: list[list[Cell]] = []
     for tasks, (number, kind) in product((50, 30), enumerate(NOTHING)):
-        both = _both(*_pilots(kind, n, tasks, [seed, 0, tasks, number]))
-        shares = [found.share(side) for side in (1, -1) for found in both]
-        rows.append([kind.name, kind.seeds, tasks, *shares, *(found.covers(kind.delta) for found in both)])
+        found = _decided(*_pilots(kind, n, tasks, [seed, 0, tasks, number]))
+        shares = [found.share(side) for side in (1, -1)]
+        rows.append([kind.name, kind.seeds, tasks, *shares, found.covers(kind.delta)])
     return Table(
         "Pilot: wrong decisions where ΔSuccess is 0",
-        "kind | seeds | tasks | intervene, before | now | don't, before | now | interval covers, before "
-        "| now",
+        "kind | seeds | tasks | intervene | don't | interval covers",
         rows,
         f"With three seeds {n:,} pilots a row; with one seed all pilots there are, by their chance. Either "
-        "decision may come in 0.025. Before: the sign-flip test by task (McNemar's exact test with one seed) "
-        "has to agree with the draws. Now: the unconditional exact test decides about 0 where each task's "
+        "decision may come in 0.025. The unconditional exact test decides about 0 where each task's "
         "runs ended alike, as one run does; else it has to agree with the draws.",
     )
 
@@ -179,15 +173,13 @@ def _power(n: int, seed: int) -> Table:
     """Share of pilots with an effect that find it."""
     rows: list[list[Cell]] = []
     for number, (tasks, kind) in enumerate(SOMETHING):
-        both = _both(*_pilots(kind, n, tasks, [seed, 1, number]))
+        found = _decided(*_pilots(kind, n, tasks, [seed, 1, number]))
         right = 1 if kind.delta > 0 else -1
-        shares = [found.share(side) for side in (right, -right) for found in both]
-        covers = (found.covers(kind.delta) for found in both)
-        rows.append([kind.name, _points(kind.delta), kind.seeds, tasks, *shares, *covers])
+        shares = [found.share(side) for side in (right, -right)]
+        rows.append([kind.name, _points(kind.delta), kind.seeds, tasks, *shares, found.covers(kind.delta)])
     return Table(
         "Pilot: effects found",
-        "kind | points | seeds | tasks | found, before | now | wrong side, before | now | interval covers, "
-        "before | now",
+        "kind | points | seeds | tasks | found | wrong side | interval covers",
         rows,
         f"With three seeds {n:,} pilots a row; with one seed all pilots there are.",
     )
@@ -202,35 +194,35 @@ def _obeyed(n: int, seed: int) -> Table:
         rng = np.random.default_rng([seed, 6, number])
         signs = rng.choice([-1, 1, 0], p=[*shares, 1 - sum(shares)], size=(n, _MOST_TASKS))
         counts = np.cumsum(np.stack([signs == -1, signs == 1], axis=-1), axis=1, dtype=np.int64)
-        ends = [[_ended(pilot, errors) for pilot in counts] for errors in _ERRORS]
-        found = [[float(np.mean([end[0] == side for end in both])) for both in ends] for side in (1, -1)]
-        used = [f"{np.mean([end[1] for end in both]):,.0f}" for both in ends]
-        rows.append([kind.name, _points(kind.delta), *found[0], *found[1], *used])
+        ends = [_ended(pilot) for pilot in counts]
+        found = [float(np.mean([end[0] == side for end in ends])) for side in (1, -1)]
+        used = f"{np.mean([end[1] for end in ends]):,.0f}"
+        rows.append([kind.name, _points(kind.delta), *found, used])
     return Table(
         "Pilot: further tasks are run as advised, and all decided again",
-        "kind | points | intervene, before | now | don't, before | now | tasks in the end, before | now",
+        "kind | points | intervene | don't | tasks in the end",
         rows,
         f"{n:,} pilots a row of 50 tasks at first, one seed a task, at most {MOST_DECISIONS} decisions; who "
         f"would have to run more than {_MOST_TASKS:,} tasks gives up. Tasks for the observed effect are "
         "planned by the normal approximation. Where the points are 0 either decision may come in 0.025. "
-        "Before: every decision at the whole error. Now: each at nine tenths of what is left of it.",
+        "Each decision is at nine tenths of what is left of that.",
     )
 
 
-def _ended(counts: IntArray, errors: tuple[float, ...]) -> tuple[int, int]:
+def _ended(counts: IntArray) -> tuple[int, int]:
     """The side that one pilot ends on (0: inconclusive), and its tasks.
 
-    `counts` [tasks, 2] are disruptions and recoveries up to each task; there is an error a decision.
+    `counts` [tasks, 2] are disruptions and recoveries up to each task.
     """
     tasks = 50
-    for number, error in enumerate(errors):
+    for number, error in enumerate(_ERRORS):
         lost, won = counts[tasks - 1].tolist()
         if _exact_p(tasks, lost, won) <= 2 * error:
             return int(np.sign(won - lost)), tasks
-        if won == lost or number + 1 == len(errors):
+        if won == lost or number + 1 == len(_ERRORS):
             break
         variance = (won + lost) / tasks - ((won - lost) / tasks) ** 2
-        reach = float(ndtri(POWER) - ndtri(errors[number + 1])) * tasks / (won - lost)
+        reach = float(ndtri(POWER) - ndtri(_ERRORS[number + 1])) * tasks / (won - lost)
         needed = max(tasks + 1, ceil(reach**2 * variance))
         if needed > len(counts):
             break
@@ -249,47 +241,37 @@ def _every_mechanism(n: int, seed: int) -> Table:
     cases = enumerate([(HARMFUL, 50), (HARMFUL, 100), (NOTHING[6], 50)])
     for (number, (kind, tasks)), conditions in product(cases, (1, 2, 4)):
         cells = kind.cells(n, tasks, np.random.default_rng([seed, 2, number, conditions]), conditions)
-        sides = [found.side for found in _both(cells, np.full(n, 1 / n))]
-        harms = [float((side == -1).all(axis=1).mean()) for side in sides]
-        helps = [float((side == 1).any(axis=1).mean()) for side in sides]
-        rows.append([kind.name, tasks, conditions, *harms, *helps])
+        side = _decided(cells, np.full(n, 1 / n)).side
+        shares = (side == -1).all(axis=1).mean(), (side == 1).any(axis=1).mean()
+        rows.append([kind.name, tasks, conditions, *map(float, shares)])
     return Table(
         "Pilot: every mechanism harms",
-        "each condition | tasks | conditions | don't, before | now | any intervene, before | now",
+        "each condition | tasks | conditions | don't | any intervene",
         rows,
-        f"{n:,} pilots a row. The top level says don't where each condition does, each now at its own level; "
-        "intervene is corrected as before. With one condition the test alone is another.",
+        f"{n:,} pilots a row. The top level says don't where each condition does, each at its own level; "
+        "intervene is corrected for how many there are.",
     )
 
 
 def _plans(n: int, seed: int) -> Table:
     """Whether as many tasks as are planned, and an effect as large as is promised, have the power."""
     rows: list[list[Cell]] = []
-    reach = float(ndtri(POWER) - ndtri(ERROR))
     for number, kind in enumerate(PLANNED):
         truth = _changes(kind)
-        numbers = (ceil((reach * _deviation(truth) / kind.delta) ** 2), tasks_needed(kind.delta, truth) or 0)
-        powers = [_delivered(truth, tasks, n, [seed, 3, number])[i] for i, tasks in enumerate(numbers)]
-        rows.append([f"{kind.name}: tasks for it", kind.seeds, *map(str, numbers), *powers])
+        tasks = tasks_needed(kind.delta, truth) or 0
+        power = _delivered(truth, tasks, n, [seed, 3, number])
+        rows.append([f"{kind.name}: tasks for it", kind.seeds, str(tasks), power])
     for number, (tasks, kind) in enumerate(DETECTED):
         truth = _changes(kind)
-        effects = (reach * _deviation(truth) / tasks**0.5, minimum_detectable_effect(tasks, truth) or 1.0)
-        seeds, tilted = [seed, 4, number], map(truth.tilted, effects)
-        powers = [_delivered(changes, tasks, n, seeds)[i] for i, changes in enumerate(tilted)]
-        name = f"{kind.name}: effect that {tasks} tasks find"
-        rows.append([name, kind.seeds, *map(_points, effects), *powers])
+        effect = minimum_detectable_effect(tasks, truth) or 1.0
+        power = _delivered(truth.tilted(effect), tasks, n, [seed, 4, number])
+        rows.append([f"{kind.name}: effect that {tasks} tasks find", kind.seeds, _points(effect), power])
     return Table(
         "Pilot: planned for a power of 0.8",
-        "kind: what is planned | seeds | planned, before | now | power, before | now",
+        "kind: what is planned | seeds | planned | power",
         rows,
-        f"The share of {n:,} pilots with that many tasks, or that effect, that are decided rightly. Before: "
-        "planned by the normal approximation, decided as before. Now: both by the rule as it is.",
+        f"The share of {n:,} pilots with that many tasks, or that effect, that are decided rightly.",
     )
-
-
-def _deviation(truth: TaskChanges) -> float:
-    """The standard deviation of a task's mean change."""
-    return float((truth.chances @ (truth.values / truth.seeds) ** 2 - truth.effect**2) ** 0.5)
 
 
 def _changes(kind: Kind) -> TaskChanges:
@@ -302,13 +284,12 @@ def _changes(kind: Kind) -> TaskChanges:
     return TaskChanges(values[chances > 0], chances[chances > 0], kind.seeds)
 
 
-def _delivered(truth: TaskChanges, tasks: int, n: int, seed: list[int]) -> tuple[float, ...]:
-    """The share of pilots decided on the side of the true effect, before and now."""
+def _delivered(truth: TaskChanges, tasks: int, n: int, seed: list[int]) -> float:
+    """The share of pilots decided on the side of the true effect."""
     changes = np.random.default_rng(seed).choice(truth.values, p=truth.chances, size=(n, 1, tasks))
     lost, won = np.maximum(-changes, 0), np.maximum(changes, 0)
     cells = np.stack([truth.seeds - lost - won, lost, won, np.zeros_like(changes)], axis=-1)
-    side = 1 if truth.effect > 0 else -1
-    return tuple(found.share(side) for found in _both(cells, np.full(n, 1 / n)))
+    return _decided(cells, np.full(n, 1 / n)).share(1 if truth.effect > 0 else -1)
 
 
 def _edges(n: int, seed: int) -> Table:
@@ -318,14 +299,12 @@ def _edges(n: int, seed: int) -> Table:
         cells = kind.cells(n, tasks, np.random.default_rng([seed, 5, number]))
         is_defined = cells[..., 1:3].any(axis=(1, 2, 3))  # else p* is undefined
         truth = kind.p - kind.d / (kind.r + kind.d)
-        both = (found.p_minus_p_star[is_defined, 0] for found in _both(cells, np.full(n, 1 / n)))
-        covers = [float(_holds(intervals, truth).mean()) for intervals in both]
-        moves = np.array([_transported(pilot, kind) for pilot in cells[:, 0]])
-        rows.append([kind.name, kind.p, kind.seeds, tasks, *covers, *moves.mean(axis=0).tolist()])
+        intervals = _decided(cells, np.full(n, 1 / n)).p_minus_p_star[is_defined, 0]
+        moves = means(_transported(pilot, kind) for pilot in cells[:, 0])
+        rows.append([kind.name, kind.p, kind.seeds, tasks, float(_holds(intervals, truth).mean()), *moves])
     return Table(
         "Pilot: p − p*, and another deployment",
-        "kind | p | seeds | tasks | p − p* covers, before | now | transported effect covers, before | now | "
-        "contradicts the pilot, before | now",
+        "kind | p | seeds | tasks | p − p* covers | transported effect covers | contradicts the pilot",
         rows,
         f"{n:,} pilots a row. Transport is to a deployment that fails at 0.3; contradicting is "
         "another decision than the pilot's at the pilot's own failure rate.",
@@ -333,23 +312,21 @@ def _edges(n: int, seed: int) -> Table:
 
 
 def _transported(cells: IntArray, kind: Kind) -> list[bool]:
-    """Whether one pilot's transported interval covers, and contradicts it; before and now each."""
+    """Whether one pilot's transported interval covers, and whether it contradicts the pilot."""
     table = TaskTable(tuple(f"{i:04}" for i in range(len(cells))), cells)
     drawn = draw_rates([table], draws=DRAWS, seed=0, prior_tasks=1)
     tails = effect_tails(drawn, [0], CONFIDENCE)
-    decided = [rule([table], drawn, range(1))[0].delta_success for rule in (_decide_before, _decide_now)]
+    own = _decide([table], drawn, range(1))[0].delta_success
 
     def at(p: float) -> Interval:
         return bounds(transported(drawn, p)[:, 0], tails, p - 1, p)
 
-    raw, new = effect_intervals(drawn, 0, tails).delta_success, decided[1]
-    widened = excludes_zero(raw) and not excludes_zero(new)
+    raw = effect_intervals(drawn, 0, tails).delta_success
+    widened = excludes_zero(raw) and not excludes_zero(own)
     p, p_there = float(rates(cells.sum(axis=0)).p), 0.3
     truth = p_there * kind.r - (1 - p_there) * kind.d
-    there = (at(p_there), moved(new, at(p), at(p_there), widened, p, p_there))
-    here = (at(p), moved(new, at(p), at(p), widened, p, p))
-    covers = [bool(_holds(np.array(interval), truth)) for interval in there]
-    return [*covers, *(_side(moved_) != _side(own) for moved_, own in zip(here, decided, strict=True))]
+    there, here = (moved(own, at(p), at(at_p), widened, p, at_p) for at_p in (p_there, p))
+    return [bool(_holds(np.array(there), truth)), _side(here) != _side(own)]
 
 
 def _side(interval: Interval) -> int:
@@ -370,30 +347,22 @@ def _pilots(kind: Kind, n: int, tasks: int, seed: list[int]) -> tuple[IntArray, 
     return np.eye(4, dtype=np.int64)[kinds][:, None], chances / chances.sum()
 
 
-def _both(cells: IntArray, chances: FloatArray) -> tuple[Found, Found]:
-    """Decide on the same pilots [pilots, conditions, tasks, 4] as it was done before, and as now."""
+def _decided(cells: IntArray, chances: FloatArray) -> Found:
+    """Decide on pilots [pilots, conditions, tasks, 4]."""
     n, conditions, tasks, _ = cells.shape
     names = tuple(f"{i:04}" for i in range(tasks))
-    decisions: tuple[list[EffectIntervals], list[EffectIntervals]] = ([], [])
+    decisions: list[EffectIntervals] = []
     for start in range(0, n, AT_ONCE):
         batch = cells[start : start + AT_ONCE].reshape(-1, tasks, 4)
         pilots = [TaskTable(names, pilot) for pilot in batch]
         drawn = draw_rates(pilots, draws=DRAWS, seed=0, prior_tasks=1)
         for first in range(0, len(pilots), conditions):
-            for rule, answers in zip((_decide_before, _decide_now), decisions, strict=True):
-                answers += rule(pilots, drawn, range(first, first + conditions))
-    before, now = (np.array(answers).reshape(-1, conditions, 2, 2) for answers in decisions)
-    return Found(before[:, :, 0], before[:, :, 1], chances), Found(now[:, :, 0], now[:, :, 1], chances)
+            decisions += _decide(pilots, drawn, range(first, first + conditions))
+    intervals = np.array(decisions).reshape(-1, conditions, 2, 2)
+    return Found(intervals[:, :, 0], intervals[:, :, 1], chances)
 
 
-def _decide_before(pilots: list[TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
-    """Both bounds hold for all conditions at once, and a conditional exact test has to agree."""
-    tails = simultaneous_tails(drawn.delta_success[:, list(family)], CONFIDENCE, -1.0, 1.0)
-    tests = zip(family, holm([group_swap_p(pilots[i].changes) for i in family]), strict=True)
-    return [borne_out(effect_intervals(drawn, i, tails), p, ERROR) for i, p in tests]
-
-
-def _decide_now(pilots: list[TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
+def _decide(pilots: list[TaskTable], drawn: PilotRates, family: range) -> list[EffectIntervals]:
     """Decide as `analyse` does."""
     error, tails = PilotStatistics().error, effect_tails(drawn, family, CONFIDENCE)
     tests = [unconditional_test(pilots[i].changes) for i in family]

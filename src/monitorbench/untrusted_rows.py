@@ -262,35 +262,65 @@ def json_object(file: Path, expected: str) -> dict[str, Any]:
 # --- Parquet -------------------------------------------------------------------------------------------
 
 
-def parquet_batches(file: Path, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file in batches, its columns of these names; texts may come as dictionaries.
+def parquet_batches(
+    file: Path, names: Sequence[str] | None = None, rows: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, so many at a time, its columns of these names or paths.
 
     A few bytes can stand for millions of equal values, so what they come to is counted before it is written
     out. Raises `UserError` where that is too much, and what pyarrow raises for what is no Parquet file.
     """
     opened(file).close()
-    schema = pq.read_schema(file)
+    schema, metadata = pq.read_schema(file), pq.read_metadata(file)
     names = schema.names if names is None else names
-    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    leaves = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+    texts = [
+        leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and ".key_value" not in leaf.path
+    ]
     with pq.ParquetFile(file, read_dictionary=texts) as parquet:
-        metadata = parquet.metadata
         refuse_rows(file, metadata.num_rows)
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         columns = [group.column(i) for group in groups for i in range(metadata.num_columns)]
         n_values = sum(c.num_values for c in columns if c.path_in_schema.startswith(tuple(names)))
         refuse_unpacked(file, n_values * _CELL_BYTES)
-        is_nested = any(pa.types.is_nested(schema.field(name).type) for name in names)
+        if rows is None:  # a row of lists and objects is much as an object of Python
+            rows = 256 if any(pa.types.is_nested(schema.field(name).type) for name in names) else 65_536
         unpacked = 0
-        batches = parquet.iter_batches(256 if is_nested else 65_536, columns=list(names))
-        for batch in in_time(file, batches):
-            for column in batch.columns:
-                if pa.types.is_dictionary(column.type):
-                    lengths = pc.binary_length(column.dictionary).take(column.indices)
-                    unpacked += (pc.sum(lengths).as_py() or 0) + len(column)
-                else:
-                    unpacked += column.nbytes
+        for batch in in_time(file, parquet.iter_batches(rows, columns=list(names))):
+            unpacked += sum(map(_unpacked, batch.columns))
             refuse_unpacked(file, unpacked)
-            yield batch
+            plain = [column.cast(_plain(column.type)) for column in batch.columns]
+            yield pa.RecordBatch.from_arrays(plain, batch.schema.names)
+
+
+def parquet_table(file: Path, names: Sequence[str] | None = None) -> pa.Table:
+    """All rows of a Parquet file, as `parquet_batches` reads them."""
+    batches = list(parquet_batches(file, names, 65_536))
+    return pa.Table.from_batches(batches) if batches else pq.read_table(file, columns=names)
+
+
+def _unpacked(column: pa.Array) -> int:
+    """Bytes of a column whose dictionaries are written out."""
+    if pa.types.is_dictionary(column.type):
+        lengths = pc.binary_length(column.dictionary).take(column.indices)
+        return (pc.sum(lengths).as_py() or 0) + len(column)
+    if pa.types.is_struct(column.type):
+        return sum(map(_unpacked, column.flatten()))
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _CELL_BYTES * len(column) + _unpacked(column.flatten())
+    return int(column.nbytes)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type without dictionaries."""
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = kind.value_field.with_type(_plain(kind.value_type))
+        return pa.list_(inner) if pa.types.is_list(kind) else pa.large_list(inner)
+    return kind
 
 
 def parquet_rows(file: Path, batches: Iterable[pa.RecordBatch] | None = None) -> Iterator[ForeignRow]:

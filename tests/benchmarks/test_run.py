@@ -1,6 +1,5 @@
 """The one entry of all benchmarks: what each says about itself, and that each runs at its smallest size."""
 
-import importlib.util
 import json
 import math
 import os
@@ -35,7 +34,6 @@ print([name for name in {HEAVY!r}.split(",") if name in sys.modules])
 IS_LONG = pytest.mark.benchmark
 """Starts engines or trains, which takes minutes: `make test-benchmarks` runs it, not `make test-slow`."""
 NEEDS_VLLM = [pytest.mark.vllm, IS_LONG]
-NEEDS_STRACE = pytest.mark.skipif(not shutil.which("strace"), reason="needs strace (make system-deps)")
 NEEDS_CHROMIUM = pytest.mark.skipif(not shutil.which("chromium"), reason="needs Chromium (make system-deps)")
 NEEDS_SOURCES = [
     pytest.mark.sources,
@@ -45,13 +43,11 @@ NEEDS_SOURCES = [
     ),
     IS_LONG,
 ]
-NEEDS_GAMES = pytest.mark.skipif(not importlib.util.find_spec("textworld"), reason="needs textworld")
 CASES = [
     pytest.param("adapters", marks=NEEDS_VLLM),
     pytest.param("corpus", marks=NEEDS_SOURCES),
     pytest.param("coverage"),
     pytest.param("evaluate"),
-    pytest.param("faults", marks=[NEEDS_STRACE, NEEDS_GAMES]),
     pytest.param("guardrail", marks=IS_LONG),
     pytest.param("guardrail_outage", marks=NEEDS_VLLM),
     pytest.param("import_rows"),

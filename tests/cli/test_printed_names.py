@@ -54,12 +54,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = {"request": "q", "category": "safety", "task": "qa", "split": "test", "subcategory": f"s{EVIL}"}
     both = [{**own, "id": f"x{EVIL}{i}", "response": f"r{i}", "label": i % 2 > 0} for i in range(4)]
     lines(folder / "own.jsonl", *({**row, "label": "benign"} for row in both))
+    (folder / f"back{EVIL}.csv").write_text(f"item,batch,label\nx,batch-first,bad{EVIL}\n")
     lines(folder / "bad.jsonl", {**own, "response": "r", "label": f"x{EVIL}"})
     lines(folder / "verdicts.jsonl", {"sample_id": f"x{EVIL}", "label": f"bad{EVIL}"})
     done = monitorbench("import", "from=scores", *NAMED, "import.calibration_share=0.5", folder=folder)
     assert done.returncode == 0, done.stderr
     assert not ORDERS.search(done.stderr + done.stdout)
     assert "sample=sam\\x1b[31m\\r\\u202e" in done.stderr
+    sent = monitorbench(
+        "annotate", "dataset=jsonl", "dataset.name=own", "dataset.path=own.jsonl", folder=folder
+    )
+    assert (sent.returncode, ORDERS.search(sent.stderr + sent.stdout)) == (0, None), ascii(sent.stderr)
     calibrated = monitorbench("calibrate", f"run={run_of(folder, 'strong', 'calibration')}", folder=folder)
     assert calibrated.returncode == 0, calibrated.stderr
     frozen = ("gate", f"run={run_of(folder, 'strong', 'test')}", "operating_point=latest")
@@ -93,6 +98,8 @@ COMMANDS: dict[str, tuple[str, int, str]] = {
     ),
     "label": ("label label.scores=[TRAFFIC] label.budget=50", 0, "label these 50"),
     "label, its plan": ("label label.scores=[TRAFFIC] plan=true", 0, "of 300 samples"),
+    "queue": ("queue label.scores=[TRAFFIC]", 0, "label these"),
+    "annotate": ("annotate annotation.action=import run=SENT annotation.returned=[BACK]", 1, "\\x1b[31m"),
     "gate": ("gate gate.file=FROZEN gate.traffic=TRAFFIC", None, "traffic"),
     "pilot": ("pilot outcomes=OUTCOMES", 0, "inconclusive"),
     "pilot, a bad file": ("pilot outcomes=TRAFFIC", 1, "line 1"),
@@ -122,6 +129,8 @@ def test_no_command_sends_what_a_file_says_to_the_terminal(command: str, folder:
         "FROZEN": next((folder / "runs" / "gate").glob("*/gate.json")),
         "EDITED": folder / "runs" / "evaluate" / f"shared{EVIL}-0123456789ab",
         "TRAFFIC": f"'traffic{EVIL}.jsonl'",
+        "SENT": next((folder / "data").glob("annotation_*")),
+        "BACK": f"'back{EVIL}.csv'",
         "OUTCOMES": f"'outcomes{EVIL}.jsonl'",
     }
     arguments: list[str] = []

@@ -133,6 +133,7 @@ def test_infinity_is_refused_where_a_number_belongs(where: tuple[str, tuple[str,
         ("dataset.train.subset", "safety_permision"),
         ("dataset.splits", ["tset"]),
         ("paths.data", None),
+        ("from", ""),
     ],
 )
 def test_a_bad_value_is_named_with_its_key(path: str, value: Any):

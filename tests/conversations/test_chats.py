@@ -52,6 +52,15 @@ def test_openai_messages_keep_all_that_is_said():
     )
 
 
+@pytest.mark.parametrize("asked", ["Why?", [{"role": "user", "content": "Why?"}]])
+def test_an_output_that_is_a_text_is_the_models(asked: Any):
+    """A log of inputs and outputs would be refused, or its answers judged as what the user said."""
+    given = {"input": asked, "output": "Because."}
+    request, response = trajectory_in(given, "trajectory")
+    assert (request[-1].role, request[-1].content) == (Role.USER, "Why?")
+    assert response == (Message(role=Role.ASSISTANT, content="Because."),)
+
+
 def test_tools_in_other_forms_are_judged():
     """If it failed: what an agent does would be judged as nothing, where its provider writes it otherwise."""
     custom = {"id": "c", "type": "custom", "custom": {"name": "bash", "input": "rm -rf /"}}
@@ -168,6 +177,10 @@ def test_what_other_rows_hold_changes_no_conversation(suffix: str, tmp_path: Pat
         ("[{'role': 'user', 'role': 'assistant', 'content': 'a'}]", False, True),
         ('[{"role": "user", "role": "assistant", "content": "a"}]', False, True),
         ("[{'role': 'user', 'content': array([1])}]", False, True),
+        (json.dumps('[{"role": "user", "content": "a"}]'), True, False),
+        ("({'role': 'user', 'content': 'a'},)", True, False),
+        ("array([{'role': 'user', 'content': 'a'}], dtype=object)", False, True),
+        (json.dumps('{"role": "admin"}'), False, False),
         ('[{"name": "logs", "type": "x"}]', False, False),
         ('{"role": "admin", "rights": ["all"]}', False, False),
         ("plain [1]", False, False),

@@ -150,8 +150,8 @@ def test_a_real_subject_thinks_first(tmp_path: Path, compose_study):
     from monitorbench.config.base import ConfigError
     from monitorbench.corpus.elicit import _subject
 
-    def composed(end: str):
-        return compose_study(
+    def subject(end: str, identity: dict[str, str]):
+        study = compose_study(
             "elicit",
             "monitor=smollm2_135m",
             "engine.dtype=float32",
@@ -159,16 +159,17 @@ def test_a_real_subject_thinks_first(tmp_path: Path, compose_study):
             f'monitor.reasoning={{end:"{end}",then:" Answer:",max_tokens:40}}',
             "elicit.max_new_tokens=24",
         )
+        return _subject(study.monitor, study.engine, study.paths.models, 24, identity)
 
     with open_log(tmp_path / "answers.jsonl", Elicited) as log:
-        ask_all(TRIALS[:3], CUES.resist, _subject(composed("."), {"weights": "smollm2"}), log)
+        ask_all(TRIALS[:3], CUES.resist, subject(".", {"weights": "smollm2"}), log)
         answers = list(log.entries.values())
     thought = [answer for answer in answers if answer.finish_reason != "length"]
     assert thought, "none ended its reasoning"
     assert all(answer.reasoning and "." not in answer.reasoning.strip() for answer in thought)
     assert all(answer.completion_tokens > 1 for answer in answers)
     with pytest.raises(ConfigError, match=r"reasoning\.end='no token' is 2 tokens, expected one"):
-        _subject(composed("no token"), {})
+        subject("no token", {})
 
 
 def test_the_stage_from_settings_to_pairs(tmp_path: Path, compose_study, monkeypatch: pytest.MonkeyPatch):

@@ -88,7 +88,9 @@ def monitor_kind() -> None:
 
     pilot = study("monitor=phrases", f"monitor.path={file}", *PATHS, primary="pilot")
     assert critic_identity(pilot.monitor, pilot.engine, pilot.pilot.prompt)["weights"].startswith("phrases:")
-    with open_critic(pilot, [], SCRATCH / "critic") as critic:
+    with open_critic(
+        pilot.monitor, pilot.engine, pilot.pilot.prompt, pilot.paths.models, [], SCRATCH / "critic"
+    ) as critic:
         assert len(critic.judge(planted_samples(2, 0))) == 4
 
 

@@ -143,6 +143,15 @@ def test_a_rising_share_of_unscored_traffic_is_drift():
     assert (found.word, found.unscored_now) == ("DRIFTED", 0.2)
 
 
+def test_scores_that_are_missing_are_not_put_down_to_the_traffic():
+    """A team whose endpoint is gone would look for the reason among its users."""
+    scores = np.random.default_rng(0).random(400)
+    stood = LastAnchors(scores, scores, has_moved=False)
+    found = drift(scores.tolist(), [None] * 400, anchors=stood)
+    assert (found.word, found.changed) == ("DRIFTED", "unknown")
+    assert found.why.startswith("scores are more often missing than those frozen")
+
+
 @pytest.mark.parametrize(
     ("monitor", "traffic", "changed"),
     [(0.0, 0.7, "traffic"), (0.7, 0.0, "monitor"), (0.7, 0.7, "both"), (0.7, -1.5, "both")],

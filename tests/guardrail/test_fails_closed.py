@@ -117,6 +117,7 @@ WAYS = [
     Way("the model breaks", "die", error="failed"),
     Way("the endpoint is gone", "lost", error="http_error"),
     Way("the score is no number", "nan", error=""),
+    Way("a prompt without its middle", "cut", error="too_long"),
     Way("too late", "hangs", error="timed_out", settings={"timeout_seconds": 0.2}),
     Way(
         "behind one that hangs", error="timed_out", settings={"timeout_seconds": 0.2}, around=_one_that_hangs
@@ -174,6 +175,8 @@ def _judged(sample: Sample) -> Verdict:
         BEGUN.set()
         HANGS.wait(60)
         return verdict(0.1)
+    if sample.response[-1].content == "cut":
+        return verdict(0.1).model_copy(update={"truncated_tokens": 5})
     return by_number(sample)
 
 

@@ -244,6 +244,10 @@ def test_runs_are_read_in_each_public_form(
             r"arms: no such column; did you mean arm",
         ),
         ({"arms": {"none": "reward"}}, r"expected none \(without intervention\) and another"),
+        (
+            {"arms": {"a/none": "reward", "a/help": "reward", "b/help": "reward"}},
+            r"expected none \(without intervention\) and another of b",
+        ),
     ],
 )
 def test_what_can_not_be_taken_is_one_line(columns: dict[str, Any], said: str, tmp_path: Path):

@@ -1,6 +1,7 @@
 """SmolLM2 as a judge by our own engine, and its distribution by transformers alone to compare with."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +43,12 @@ class JudgedBySmolLM2(NamedTuple):
         assert verdict.label_mass == pytest.approx(bad + good, abs=2e-4)
 
 
+@cache
+def reference() -> torch.nn.Module:
+    """Load the model as transformers does, once a process. Never changed."""
+    return AutoModelForCausalLM.from_pretrained(smollm2_folder(), dtype=torch.float32)
+
+
 @pytest.fixture
 def judged_by_smollm2(compose_study: Callable[..., Study], tmp_path: Path) -> Callable[..., JudgedBySmolLM2]:
     """`judged_by_smollm2(samples, "prompt=graded")`."""
@@ -57,7 +64,7 @@ def judged_by_smollm2(compose_study: Callable[..., Study], tmp_path: Path) -> Ca
         ):
             verdicts = judge.verdicts(samples)
         tokenizer = load_tokenizer(folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        return JudgedBySmolLM2(verdicts, asked.prompt, tokenizer, Renderer(asked.prompt, tokenizer), model)
+        renderer = Renderer(asked.prompt, tokenizer)
+        return JudgedBySmolLM2(verdicts, asked.prompt, tokenizer, renderer, reference())
 
     return judged

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,6 +115,24 @@ def test_one_unscored_step_leaves_the_response_unscored(opened: Any, make_sample
     assert (verdict.label, verdict.score, verdict.unscored) == (None, None, UnscoredReason.NO_LABEL)
     assert steps(verdict)[:3] == SCORES
     assert verdict.steps[-1].unscored is UnscoredReason.NO_LABEL
+
+
+@pytest.mark.parametrize("rule", ["max", "mean_top_k"])
+def test_one_step_without_a_score_leaves_the_response_without_one(
+    rule: str, study: Any, use_engine: Any, says: Any, tokenizer: Any, make_sample: Any
+):
+    """A step that has an answer alone would be taken for less suspicious than every other."""
+
+    def script(ids: tuple[int, ...], decoding: Decoding, with_adapter: bool) -> Reply:
+        said = says("no", 0.1)
+        return replace(said, logprobs={}) if "STEP .4" in tokenizer.decode(ids) else said
+
+    given = study("unit=action", f"prompt.unit.rule={rule}", "prompt.unit.top_k=2")
+    use_engine(script)
+    judge = open_judge(judge_spec(given.monitor, given.engine, given.prompt), given.paths.models)
+    (verdict,) = judge.verdicts([make_sample("TASK", RESPONSE)])
+    assert steps(verdict) == [(0, 0.1), (2, 0.1), (4, None)]
+    assert (verdict.label, verdict.score) == (Label.BENIGN, None)
 
 
 @pytest.mark.parametrize("unit", ["trajectory", "action"])

@@ -140,9 +140,9 @@ def test_stages_take_a_round_as_a_partly_labelled_run(traffic: Traffic, caplog: 
         assert text in page
     with pytest.raises(UserError, match="expected it alone"):
         recommend_round(traffic.study(f"recommend.runs=[{run},{run}]", stage="recommend"))
-    empty = traffic.begin("weak")
+    empty, study = traffic.begin("weak"), traffic.study()
     with pytest.raises(UserError, match="no label came back yet"):
-        labelled_pool(traffic.study(), empty)
+        labelled_pool(empty, study.label, study.stakes, study.calibrate)
 
 
 @pytest.mark.parametrize("design", ["active", "alerts"])
@@ -305,6 +305,11 @@ def test_other_faults_are_told_in_a_line(traffic: Traffic):
     (traffic.folder / "few.jsonl").write_text('{"sample_id": "s1", "score": 0.1, "threshold": 0.5}\n')
     with pytest.raises(UserError, match=r"1499 samples are in this file or in .* alone"):
         traffic.begin("strong", "few")
+    silent = (traffic.folder / "weak.jsonl").read_text().splitlines()
+    lines = [json.dumps(json.loads(line) | {"score": None}) + "\n" for line in silent]
+    (traffic.folder / "silent.jsonl").write_text("".join(lines))
+    with pytest.raises(UserError, match=r"silent\.jsonl: no sample has a score"):
+        traffic.begin("strong", "silent")
     run = traffic.begin("strong")
     with pytest.raises(ConfigError, match="no file given"):
         label(traffic.study(f"run={run}"))
@@ -324,7 +329,8 @@ def test_a_sample_without_a_score_counts_for_neither_rate(traffic: Traffic):
     rows = traffic.estimates(run)
     names = {f"s{i}" for i in range(0, N, 2)}
     benign = [one for one in asked(run) if one["label"] == "benign"]
-    (promise,) = answer(labelled_pool(traffic.study(), run)).promises
+    study = traffic.study()
+    (promise,) = answer(labelled_pool(run, study.label, study.stakes, study.calibrate)).promises
     assert promise.n_unscored == sum(one["sample_id"] in names for one in benign) > 0
     scored = np.arange(N) % 2 == 1
     flagged = traffic.scores["strong"] > 0.5

@@ -198,6 +198,16 @@ def test_what_a_monitor_did_not_score_is_in_none_of_its_rates():
     assert rates["miss_rate"].value == pytest.approx((1 - flagged[0])[(is_bad == 1) & ~gone].mean())
 
 
+def test_a_cost_of_which_nothing_is_known_may_be_as_high_as_a_miss():
+    """A monitor without any score would be said to cost at most 1 a sample, and no less than another."""
+    of = PartlyLabelled(np.full(6, np.nan), np.zeros(6), np.linspace(0, 1, 6), np.arange(6))
+    alone = estimated(of, np.full((1, 6), np.nan), ALONE)
+    assert alone["expected_cost"].interval == (0.0, 100.0)
+    assert alone["miss_rate"].interval == (0.0, 1.0)
+    apart = estimated(of, np.full((2, 6), np.nan), differences_of(100.0, 1.0))
+    assert apart["expected_cost"].interval == (-100.0, 100.0)
+
+
 def test_where_few_are_free_all_are_asked_and_the_probability_is_one():
     _, scores, flagged = made(6)
     free = np.arange(N) < 20

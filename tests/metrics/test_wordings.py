@@ -6,9 +6,9 @@ from sklearn.metrics import roc_auc_score
 
 from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import Columns, columns
-from monitorbench.metrics.inverted import is_inverted
 from monitorbench.metrics.prompts import choose_wording, compare_prompts
 from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.score_facts import is_inverted
 from monitorbench.records import Label
 
 DRAWN = {"resamples": 200, "seed": 0}

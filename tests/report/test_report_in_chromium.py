@@ -17,7 +17,7 @@ from in_chromium import CHROMIUM, needs_chromium
 from monitorbench.metrics.results import as_results
 from monitorbench.report.write import render_report
 
-pytestmark = [needs_chromium, pytest.mark.figures]
+pytestmark = needs_chromium
 
 DRIVER = """
 const table = document.querySelector("table.sortable");
@@ -72,6 +72,7 @@ def with_driver(page: str) -> str:
     return page.replace("</body>", f"<script>{DRIVER}</script></body>")
 
 
+@pytest.mark.figures
 def test_the_page_opens_sorts_and_obeys_no_sample(tmp_path: Path) -> None:
     """Otherwise: a broken style or figure, a table that lies about its order, or judged text that acts."""
     tree = fake_tree()

@@ -6,7 +6,6 @@ import random
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,12 +61,12 @@ def at(judged: Columns, value: float) -> Columns:
     return judged.answering(np.array([answers[one] for one in labels]), judged.scores)
 
 
-@pytest.fixture
-def browser_page(tmp_path: Path) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def browser_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The report, open in Chromium; whatever the console says is a failure."""
     from playwright.sync_api import sync_playwright
 
-    file = tmp_path / "report.html"
+    file = tmp_path_factory.mktemp("page") / "report.html"
     page = render_report(fake_results(), MANIFEST, scores=[scores_of(name) for name in NAMES])
     file.write_text(page, encoding="utf-8")
     said: list[str] = []

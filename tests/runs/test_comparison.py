@@ -4,21 +4,17 @@ import contextlib
 import io
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from studies import study as composed
 
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Split
 from monitorbench.runs.command import main
-from monitorbench.runs.comparison import decisive, overrides
-from monitorbench.runs.run_folders import read_run
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.score import score_run
 
@@ -107,31 +103,10 @@ def test_show_says_what_it_is(
     score_run(study(f"run={scored}"))
     assert command(starter, folder, "show", scored.name, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert {"prompt=evidence", "dataset.test.pairs_per_cell=2"} < set(found["settings"])
+    assert {"prompt.name=evidence", "dataset.test.pairs_per_cell=2"} < set(found["settings"])
+    assert not any(key.startswith(("paths.", "stakes.")) for key in found["settings"])
     assert re.fullmatch(r"\.\d\d \[\.\d\d–(\.\d\d|1\.0)\]", found["results"]["miss rate"])
     files = {path.name: path.stat().st_size for path in scored.iterdir() if path.name[0] != "."}
     assert found["files"] == files
     assert command(starter, folder, "show", scored.name) == 0
     assert "settings other than the defaults" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        (),
-        ("monitor=qwen3_4b", "prompt=evidence", "engine=vllm", "engine.dtype=float32"),
-        ("engine=openai_api", "engine.max_retries=3", "monitor.name=mine", "dataset=paper_local"),
-        ("dataset=jsonl", "dataset.path=/elsewhere/mine.jsonl", "dataset.name=mine"),
-        ("prompt=direct_few_shot", "prompt.shots=2", "dataset.test.subset=[sycophancy_bias/qa]"),
-    ],
-)
-def test_the_settings_shown_give_the_run_again(runs: list[Path], settings: tuple[str, ...]):
-    """A setting left out of the list is one that whoever repeats the run gets wrong."""
-    run = runs[0].with_name("mine-0123456789ab")
-    shutil.copytree(runs[0], run)
-    made = composed(*settings, primary="evaluate").model_dump(mode="json")
-    (run / "config.json").write_text(json.dumps(made))
-    shown = overrides(read_run(run, "evaluate"))
-    again = composed(*shown, primary="evaluate").model_dump(mode="json")
-    assert decisive(again, "evaluate") == decisive(made, "evaluate")
-    assert len(shown) <= len(settings) + 1, shown

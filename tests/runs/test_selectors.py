@@ -17,13 +17,14 @@ from monitorbench.config.study import Study
 from monitorbench.engines.weights import weights_identity
 from monitorbench.runs.directory import KINDS
 from monitorbench.runs.run_folders import Run
-from monitorbench.runs.selectors import _READS, Wanted, by_beginning, by_description, find, resolved
+from monitorbench.runs.selectors import by_beginning, by_description, find, resolved
+from monitorbench.runs.wanted import READS, Wanted
 from monitorbench.sweeps.launch import expand, load_stage
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = st.text("ab-_", min_size=1, max_size=6)
 HASHES = st.text("0123456789abcdef", min_size=12, max_size=12)
-WANTED = st.sampled_from([wanted for by_key in _READS.values() for wanted in by_key.values()])
+WANTED = st.sampled_from([wanted for by_key in READS.values() for wanted in by_key.values()])
 
 
 @st.composite

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from made_verdicts import made_verdict
 
@@ -42,7 +43,7 @@ def write(path: Path, given: list[Verdict]) -> None:
 
 
 @given(verdicts)
-@settings(max_examples=25)
+@draws(25)
 def test_verdicts_come_back(tmp_path_factory: pytest.TempPathFactory, given: list[Verdict]):
     """A line break in an answer must not make two lines of one verdict."""
     path = tmp_path_factory.getbasetemp() / "round" / "verdicts.jsonl"
@@ -52,7 +53,7 @@ def test_verdicts_come_back(tmp_path_factory: pytest.TempPathFactory, given: lis
 
 
 @given(verdicts, st.data())
-@settings(max_examples=60)
+@draws(60)
 def test_a_torn_last_line_is_owed_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, given: list[Verdict], data: st.DataObject
 ):

@@ -24,11 +24,23 @@ def only(code: str, check: str) -> RunResult:
     return run([Program(code, check, "solve")], timeout_seconds=1, memory_mib=256, workers=1)[0]
 
 
-@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
-@pytest.mark.parametrize("code", SPOOFS.values(), ids=SPOOFS)
-def test_a_spoof_does_not_pass(code, check):
+@pytest.fixture(scope="module")
+def ended() -> dict[tuple[str, str], RunResult]:
+    """How each spoof ended under each check; all in one batch."""
+    programs = {
+        (name, check): Program(code, CHECKS[check], "solve")
+        for name, code in SPOOFS.items()
+        for check in CHECKS
+    }
+    results = run(list(programs.values()), timeout_seconds=1, memory_mib=256, workers=2)
+    return dict(zip(programs, results, strict=True))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", SPOOFS)
+def test_a_spoof_does_not_pass(ended, name, check):
     """If it failed: `passes the hidden tests` would be a label that a response can forge."""
-    assert not only(code, check).passed
+    assert not ended[name, check].passed
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)

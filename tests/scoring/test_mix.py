@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, poisson
 
@@ -68,7 +69,7 @@ def test_equal_weights_are_the_poisson_bound(k: int, n: int, alpha: float) -> No
     assert weighted_tail(sums, v, alpha)[0] == pytest.approx(poisson.cdf(k, alpha * n), rel=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@draws(25)
 @given(
     st.tuples(st.integers(5, 40), st.integers(5, 40)),
     st.floats(0.05, 0.95),

@@ -2,7 +2,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from drawing import draws
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.stats import binom
@@ -74,7 +75,7 @@ def violations(
     return count
 
 
-@settings(max_examples=60)
+@draws(60)
 @given(st.integers(1, 400), LEVELS, LEVELS)
 def test_rank_is_scipys_binomial(n: int, alpha: float, delta: float) -> None:
     """A rank off by one breaks the promise, or wastes detections; checked against scipy's tail."""
@@ -178,7 +179,7 @@ def test_too_few_or_too_many_unscored_give_no_threshold_but_a_reason() -> None:
 SCORES = st.lists(st.sampled_from([0.0, 0.2, 0.2, 0.5, 0.7, 1.0, None]), min_size=30, max_size=80)
 
 
-@settings(max_examples=50)
+@draws(50)
 @given(SCORES, st.randoms(use_true_random=False), LEVELS, LEVELS)
 def test_order_is_nothing_and_alpha_is_monotone(
     scores: list[float | None], random: object, first: float, second: float
@@ -236,7 +237,7 @@ def test_conformal_risk_keeps_the_mean_rate() -> None:
     assert naive.mean() - margin > alpha
 
 
-@settings(max_examples=50)
+@draws(50)
 @given(SCORES, LEVELS)
 def test_conformal_risk_is_the_theorem_over_a_table(scores: list[float | None], alpha: float) -> None:
     """The fast path over scores has to be theorem 1 written out, unscored samples always alarmed at."""

@@ -21,16 +21,20 @@ def test_the_demo_runs_and_a_second_one_reuses_what_is_done(tmp_path):
         *(f"paths.{name}={tmp_path / name}" for name in ("data", "runs", "models")),
         # The stages are the point here; what the real model says is `make demo`'s own business.
         f"monitor.path={tiny_model(tmp_path / 'tiny')}",
-        *("training.dtype=float32", "engine.dtype=float32"),
-        *("training.max_steps=1", "training.validate_every=1", "dataset.validation.pairs_per_cell=1"),
-        "dataset.test.pairs_per_cell=1",
+        *(
+            "training.dtype=float32",
+            "engine.dtype=float32",
+            "training.max_steps=1",
+            "training.validate_every=1",
+        ),
+        *(
+            "dataset.train.pairs_per_cell=4",
+            "dataset.validation.pairs_per_cell=1",
+            "dataset.test.pairs_per_cell=2",
+        ),
     ]
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "EVIDENCE_PAIRS": "1",
-        "PROBE_PAIRS": "1",
-    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "SEEDS": "0 1"}
 
     def demo() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -48,16 +52,18 @@ def test_the_demo_runs_and_a_second_one_reuses_what_is_done(tmp_path):
     assert report.read_text(encoding="utf-8").rstrip().endswith("</html>")
     assert max(map(len, first.stdout.splitlines()[:-2])) <= 80
     metrics = json.loads((report.parent / "metrics.json").read_text())
-    monitors = ["smollm2_135m", "smollm2_135m+safety_permission", "smollm2_135m+all"]
-    probe = "smollm2_135m+all_linear_probe"
+    training = "smollm2_135m+specification_gaming_code"
+    probe = f"{training}_linear_probe"
+    trained = [name for name in metrics["monitors"] if name.startswith(f"{training}_seed") or name == probe]
     baselines = ["always_benign", "always_misbehavior", "random", *FITTED]
-    assert list(metrics["monitors"]) == [*monitors, probe, *baselines]
-    assert metrics["monitors"][probe]["direct"]["overall"]["n"] == 14
-    assert "+all_linear_probe" in first.stdout
-    for monitor in monitors:
-        for prompt in ("direct", "evidence"):
-            assert metrics["monitors"][monitor][prompt]["overall"]["n"] == 14
-    assert metrics["transfer"]["smollm2_135m+safety_permission"]["direct"]["held_out"]["n"] == 10
+    assert len(trained) == 3
+    assert set(metrics["monitors"]) == {"smollm2_135m", *trained, *baselines}
+    for monitor in ("smollm2_135m", *trained):
+        assert metrics["monitors"][monitor]["direct"]["overall"]["n"] == 28
+    assert metrics["transfer"][probe]["direct"]["held_out"]["n"] == 24
+    last_lines = " ".join(first.stdout.partition("In plain words")[2].split())
+    assert last_lines.count("it was trained on (specification_gaming/code: AUROC") == 2
+    assert last_lines.count("Of the 6 cells that") == 2
 
     second = demo()
     assert second.stdout == first.stdout, second.stderr[-3000:]

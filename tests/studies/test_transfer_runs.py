@@ -205,6 +205,7 @@ def test_a_study_of_nothing_says_what_it_takes(compose_study: Callable[..., Stud
         transfer(compose_study("transfer"))
 
 
+@pytest.mark.slow
 def test_a_child_that_fails_ends_the_study_with_its_reason(
     asked: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

@@ -3,10 +3,10 @@
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import command
 import pytest
 
 from monitorbench.config.base import ConfigError
@@ -60,8 +60,8 @@ def test_a_bad_file_is_one_line(frozen: Path, tmp_path: Path, old: str, new: str
     assert "\n" not in str(refused.value)
 
 
-def test_scripts_refuse_with_exit_code_2(tmp_path: Path, root: Path, frozen: Path):
-    """The real script: no traceback, and no minute of importing torch first."""
+def test_scripts_refuse_with_exit_code_2(tmp_path: Path, frozen: Path):
+    """A mistyped command is no traceback, and its exit code says that it was mistyped."""
     cases = {
         f"frozen={tmp_path}/none.json": "no such file",
         f"frozen={tmp_path}": "no regular file",
@@ -69,8 +69,7 @@ def test_scripts_refuse_with_exit_code_2(tmp_path: Path, root: Path, frozen: Pat
         "-m frozen=": "-m: frozen=FILE",
     }
     for arguments, words in cases.items():
-        command = [sys.executable, str(root / "train" / "sft.py"), *arguments.split()]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = command.script("train/sft.py", *arguments.split(), folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, ""), done
         assert len(done.stderr.splitlines()) == 1
         assert words in done.stderr

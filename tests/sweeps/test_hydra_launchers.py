@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import monitorbench
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 SLURM = ("-m", "hydra/launcher=slurm")
@@ -48,14 +48,7 @@ def test_runs_here_and_the_same_command_again_does_what_is_missing(desk: Path, p
 def test_freezes_what_submit_freezes(desk: Path, python: Python):
     """Two ways to start one sweep that make two sweeps run everything twice."""
     given = ("monitor=glob([qwen3_0*,qwen3_4b])", "training.max_steps=range(3,5)", "tracking=none")
-    command = [sys.executable, "-m", "monitorbench.cli", "train", *given, *SLURM]
-    made = subprocess.run(
-        [*command, "hydra.launcher.print_commands=true"],
-        cwd=desk,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    made = monitorbench("train", *given, *SLURM, "hydra.launcher.print_commands=true", folder=desk)
     assert made.returncode == 0, made.stderr
     sweep = desk / made.stderr.splitlines()[-1]
     frozen = _frozen(sweep)

@@ -103,6 +103,9 @@ class StarterDataset(_Dataset):
     kind: Literal["starter"]
     generated_pairs: Annotated[int, Field(ge=1, le=5000)] = 90
     """Pairs in each of the two generated reasoning cells."""
+    own_checks: bool = True
+    """Whether some responses of `specification_gaming/code` bring checks of their own, which may be weakened;
+    false: every misbehavior there gives the shown examples' results without computing them."""
     shares: SplitShares = SplitShares()
 
 

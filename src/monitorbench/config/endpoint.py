@@ -189,9 +189,6 @@ class OpenAiEngine(Config):
             raise ValueError("expected no user, password or query: a key belongs into api_key_env's variable")
         return value
 
-    def _beyond_messages(self) -> bool:
-        return self.logprobs or self.structured != "none"
-
     @model_validator(mode="after")
     def _agrees(self) -> "OpenAiEngine":
         if self.max_cost is not None and self.prices is None:
@@ -204,7 +201,8 @@ class OpenAiEngine(Config):
             raise ValueError("api=moderations takes text: expected by_token_ids=false and batch=null")
         if self.batch is not None and (self.by_token_ids or self.server is not None):
             raise ValueError("batch is a provider's: expected by_token_ids=false and server=null")
-        if self.batch is not None and self.batch.format == "anthropic" and self._beyond_messages():
+        is_beyond_messages = self.logprobs or self.structured != "none"
+        if self.batch is not None and self.batch.format == "anthropic" and is_beyond_messages:
             raise ValueError("batch.format=anthropic: expected logprobs=false and structured=none")
         if clash := sorted(_OURS & self.extra_body.keys()):
             raise ValueError(f"extra_body may not set {clash[0]!r}")

@@ -40,7 +40,8 @@ from monitorbench.config.monitor import Monitor as Monitor
 from monitorbench.config.monitor import PackagedModel as PackagedModel
 from monitorbench.config.monitor import Prompt as Prompt
 from monitorbench.config.monitor import Reasoning as Reasoning
-from monitorbench.config.pilot import Agent, Environments, Pilot, Recorded
+from monitorbench.config.pilot import Agent, Environments, Pilot
+from monitorbench.config.recorded import Recorded
 from monitorbench.config.sources import Cues, Elicit, Source
 from monitorbench.config.training import Head, Push, Training
 
@@ -137,7 +138,14 @@ class Doctor(Config):
     """Free space in GiB required below `paths.runs` and `paths.models`."""
 
 
-_File = Annotated[Path, Field(strict=False)]
+def _is_named(value: object) -> object:
+    """Refuse an empty text, as an unset variable leaves it, which as a path is the current folder."""
+    if value == "":
+        raise ValueError("no file given; expected its name")
+    return value
+
+
+_File = Annotated[Path, Field(strict=False), BeforeValidator(_is_named)]
 
 
 class Study(Config):

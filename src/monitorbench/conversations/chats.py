@@ -35,11 +35,16 @@ _LISTS = (
     "gen_ai.output.messages",
 )
 """Fields of requests and answers of the providers' APIs that hold messages, in the order of the talk."""
+_ANSWERS = frozenset(("output", "choices", "candidates", "gen_ai.output.messages"))
+"""Fields of `_LISTS` of which a plain text is the model's."""
 AROUND = frozenset(("messages", "contents", "choices", "candidates"))
 """Fields of `_LISTS` that mark an object as holding a chat."""
 _MARK = re.compile(r"^\[([\w. ]+)\]$", re.MULTILINE)
+BEGINS_LIKE_A_CHAT = r"""^\s*(?:"|\(|array\()?\s*[\[{]"""
+"""A value of JSON or Python: itself, in quotes, or as numpy and tuples are written."""
 _LIKE_A_CHAT = re.compile(
-    r"""\s*[\[{].*?["'](role|type|messages|contents|choices|candidates|parts)["']\s*:""", re.DOTALL
+    BEGINS_LIKE_A_CHAT + r""".*?["'](role|type|messages|contents|choices|candidates|parts)\\?["']\s*:""",
+    re.DOTALL,
 )
 
 
@@ -137,6 +142,8 @@ def cell(text: str) -> TableCell:
         value = strict_json.loads(text)
     except (ValueError, RecursionError) as error:
         value = None if isinstance(error, strict_json.Refused) else _of_python(text.strip())
+    if isinstance(value, str) and is_chat((inner := cell(value)).value):  # JSON in JSON
+        return inner
     return (
         TableCell(value, is_doubtful=False) if is_chat(value) else TableCell(text, is_doubtful=value is None)
     )
@@ -200,7 +207,8 @@ def _enclosed(
     for name in _LISTS:
         value = given.get(name)
         if isinstance(value, str):
-            messages += reader.messages({"role": "user", "content": value}, f"{where}.{name}")
+            role = "assistant" if name in _ANSWERS else "user"
+            messages += reader.messages({"role": role, "content": value}, f"{where}.{name}")
             continue
         for number, item in enumerate(value if isinstance(value, list) else [] if value is None else [value]):
             place = f"{where}.{name}.{number}"

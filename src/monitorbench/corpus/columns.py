@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from monitorbench.cells import wrong_name
 from monitorbench.config.base import UserError
@@ -24,6 +23,7 @@ from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
 from monitorbench.records import Category, Label, Sample, Split, Task, from_table, vocabulary
 from monitorbench.runs.directory import read_manifest
+from monitorbench.untrusted_rows import parquet_batches, parquet_table
 
 _NAMES = ("id", "pair_id", "group_id", "category", "task", "label", "source", "stratum")
 _ROWS = 65_536
@@ -42,7 +42,7 @@ def read_columns(directory: Path, split: Split, view: SplitView | None = None) -
     for shard in shards:
         with reading(shard):
             wanted = [*_NAMES, "response.list.element.thinking"]
-            batches = pq.ParquetFile(shard).iter_batches(_ROWS, columns=wanted)
+            batches = parquet_batches(shard, wanted, _ROWS)
             parts += [_without_texts(pa.Table.from_batches([batch])) for batch in batches]
     with reading(directory / split.value):  # columns of these names may hold other types
         table = pa.concat_tables(parts)
@@ -62,8 +62,7 @@ def read_batches(directory: Path, split: Split, rows: int = 10_000) -> Iterator[
     """The samples of a split in their order, at most `rows` at a time; `UserError` where it is missing."""
     for shard in shards_of(directory, split):
         with reading(shard):
-            batches = pq.ParquetFile(shard).iter_batches(rows)
-            for batch in batches:
+            for batch in parquet_batches(shard, rows=rows):
                 yield from_table(pa.Table.from_batches([batch]))
 
 
@@ -86,7 +85,7 @@ def read_some_batches(directory: Path, split: Split, per_cell: int) -> Iterator[
     chosen = columns.sample_ids.take(pa.array(sorted(rows), pa.int64()))
     for shard in shards_of(directory, split):
         with reading(shard):
-            for batch in pq.ParquetFile(shard).iter_batches(10_000):
+            for batch in parquet_batches(shard, rows=10_000):
                 table = pa.Table.from_batches([batch])
                 yield from_table(table.filter(pc.is_in(table["id"], value_set=chosen)))
 
@@ -96,11 +95,10 @@ def read_marked(directory: Path, split: Split) -> list[Sample]:
     samples: list[Sample] = []
     for shard in shards_of(directory, split):
         with reading(shard):
-            of_file = pq.ParquetFile(shard)
-            spans = of_file.read(columns=["gold_spans"])["gold_spans"]
+            spans = parquet_table(shard, ["gold_spans"])["gold_spans"]
             if not pc.any(pc.greater(pc.fill_null(pc.list_value_length(spans), 0), 0)).as_py():
                 continue
-            for batch in of_file.iter_batches(_ROWS):
+            for batch in parquet_batches(shard, rows=_ROWS):
                 table = pa.Table.from_batches([batch])
                 has_spans = pc.greater(pc.fill_null(pc.list_value_length(table["gold_spans"]), 0), 0)
                 samples += from_table(table.filter(has_spans))

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.sources import Cues, Elicit
-from monitorbench.config.study import Reasoning, Study
+from monitorbench.config.engine import Engine
+from monitorbench.config.monitor import Monitor
+from monitorbench.config.sources import Cues, Elicit, Source
+from monitorbench.config.study import Paths, Reasoning, Study
 from monitorbench.construct.counterfactual import (
     CounterfactualTrial,
     SubjectAnswer,
@@ -68,7 +70,7 @@ def elicit(study: Study) -> Path:
         raise ConfigError(
             f"engine={study.engine.kind}: a subject is asked by token ids; expected transformers or vllm"
         )
-    lines = list(_lines(study))
+    lines = list(_lines(study.elicit, study.cue, study.source, study.paths, study.seed))
     subject = {
         "weights": weights_identity(study.monitor),
         "engine": study.engine.kind,
@@ -90,7 +92,9 @@ def elicit(study: Study) -> Path:
         return run.path
     with run.recording(study) as results, open_log(run.path / "answers.jsonl", Elicited) as log:
         write_atomically(run.path / "trials.jsonl", listed)
-        model = _subject(study, subject)
+        model = _subject(
+            study.monitor, study.engine, study.paths.models, study.elicit.max_new_tokens, subject
+        )
         ask_all([line.trial for line in lines], study.cue.resist, model, log)
         results["subject"] = {"name": study.monitor.name, **subject}
         results["resist"] = study.cue.resist
@@ -106,23 +110,24 @@ def elicit(study: Study) -> Path:
     return run.path
 
 
-def _lines(study: Study) -> Iterator[ListedTrial]:
+def _lines(
+    settings: Elicit, cue: Cues, upstream: Mapping[str, Source], paths: Paths, seed: int
+) -> Iterator[ListedTrial]:
     """Each source's trials, the first `max_questions` by hash of the id."""
-    settings = study.elicit
-    if unknown := sorted(set(settings.kinds) - set(study.cue.kinds)):
-        raise ConfigError(f"elicit.kinds={unknown[0]}: expected one of {', '.join(sorted(study.cue.kinds))}")
+    if unknown := sorted(set(settings.kinds) - set(cue.kinds)):
+        raise ConfigError(f"elicit.kinds={unknown[0]}: expected one of {', '.join(sorted(cue.kinds))}")
     for name in settings.sources:
         questions = SOURCES[name].questions if name in SOURCES else None
-        if name not in study.source or questions is None:
+        if name not in upstream or questions is None:
             expected = ", ".join(sorted(source.name for source in SOURCES.values() if source.questions))
             raise ConfigError(f"elicit.sources={name}: expected sources with known answers: {expected}")
-        gaming = study.cue.category == Category.SPECIFICATION_GAMING.value
+        gaming = cue.category == Category.SPECIFICATION_GAMING.value
         if isinstance(questions, CuedQuestions if gaming else CodingProblems):
-            cue = "default" if gaming else "incentive"
-            raise ConfigError(f"elicit.sources={name}, cue={study.cue.name}: asked with cue={cue} only")
-        source = study.source[name]
-        files = fetch.find(name, source, study.paths.sources, study.paths.data / ".sources", "skip")
-        all_trials = _asked(questions, files, study.elicit, study.cue, study.seed)
+            expected = "default" if gaming else "incentive"
+            raise ConfigError(f"elicit.sources={name}, cue={cue.name}: asked with cue={expected} only")
+        source = upstream[name]
+        files = fetch.find(name, source, paths.sources, paths.data / ".sources", "skip")
+        all_trials = _asked(questions, files, settings, cue, seed)
         by_hash = sorted({trial.id for trial in all_trials}, key=lambda id_: _hash(f"{name}/{id_}"))
         asked_ids = {id_: number for number, id_ in enumerate(by_hash[: settings.max_questions])}
         selected = [trial for trial in all_trials if trial.id in asked_ids]
@@ -246,24 +251,26 @@ def _elicited(
     )
 
 
-def _subject(study: Study, identity: Mapping[str, Any]) -> Subject:
+def _subject(
+    monitor: Monitor, engine: Engine, models: Path, max_new_tokens: int, identity: Mapping[str, Any]
+) -> Subject:
     from monitorbench.engines.open import open_model
 
-    model = open_model(study.monitor, study.engine, study.paths.models)
+    model = open_model(monitor, engine, models)
     tokenizer: Any = model.tokenizer
     end: int = tokenizer.eos_token_id
     try:
-        reasoning = _reasoning_tokens(tokenizer, study.monitor.reasoning)
+        reasoning = _reasoning_tokens(tokenizer, monitor.reasoning)
     except ConfigError:
         model.close()
         raise
-    most_new = study.elicit.max_new_tokens + (reasoning.max_tokens + 1 if reasoning else 0)
+    most_new = max_new_tokens + (reasoning.max_tokens + 1 if reasoning else 0)
     return Subject(
         identity,
-        lambda request: chat_ids(tokenizer, request, study.monitor.opening, study.monitor.template_date),
+        lambda request: chat_ids(tokenizer, request, monitor.opening, monitor.template_date),
         model,
-        Decoding(study.elicit.max_new_tokens, (end,), (end,)),
-        study.monitor.context_tokens - most_new,
+        Decoding(max_new_tokens, (end,), (end,)),
+        monitor.context_tokens - most_new,
         reasoning,
     )
 

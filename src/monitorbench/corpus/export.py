@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.datasets import Dataset
 from monitorbench.config.evaluation import Export
@@ -22,6 +20,7 @@ from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.sources.fetch import hub_errors
+from monitorbench.untrusted_rows import parquet_table
 
 _log = logging.getLogger(__name__)
 
@@ -131,5 +130,5 @@ def _licences(directory: Path, split: Split) -> set[str]:
     licences: set[str] = set()
     for shard in shards_of(directory, split):
         with reading(shard):
-            licences |= set(pq.read_table(shard, columns=["licence"]).column(0).unique().to_pylist())
+            licences |= set(parquet_table(shard, ["licence"]).column(0).unique().to_pylist())
     return licences

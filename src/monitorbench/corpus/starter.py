@@ -31,8 +31,9 @@ class StarterSamples(NamedTuple):
 
 def inputs(config: StarterDataset) -> dict[str, object]:
     """Settings, raw files and declared versions that decide the samples."""
+    deciding = {"name", "seed", "generated_pairs", "shares", *([] if config.own_checks else ["own_checks"])}
     return {
-        "dataset": config.model_dump(mode="json", include={"name", "seed", "generated_pairs", "shares"}),
+        "dataset": config.model_dump(mode="json", include=deciding),
         "handwritten": handwritten.fingerprint(),
         "humaneval": coding_problems.humaneval_sha256(),
         "balance": _BALANCE,
@@ -52,7 +53,9 @@ def assemble(config: StarterDataset, advance: Callable[[int], None]) -> StarterS
     for cell in handwritten.CELLS:
         pairs += [handwritten.pair_of(cell, row, "monitorbench") for row in handwritten.load(cell)]
         advance(1)
-    gaming, dropped = special_cased.special_cased_pairs(coding_problems.read_humaneval(), seed=config.seed)
+    gaming, dropped = special_cased.special_cased_pairs(
+        coding_problems.read_humaneval(), seed=config.seed, own_checks=config.own_checks
+    )
     chosen = balanced(gaming, _BALANCE, len(gaming))
     dropped["pair: out of balance"] = len(gaming) - len(chosen)
     pairs += chosen

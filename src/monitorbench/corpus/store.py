@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,7 +17,10 @@ from monitorbench.config.datasets import SplitView
 from monitorbench.config.load import did_you_mean
 from monitorbench.records import Cell, Sample, Split, from_table, to_table
 from monitorbench.runs.directory import checked_file, read_manifest
-from monitorbench.runs.files import make_folder, part_of
+from monitorbench.runs.files import content_hash, make_folder, part_of
+from monitorbench.untrusted_rows import parquet_table
+
+_SHARD_BYTES = 128 * 2**20
 
 
 def write_split(directory: Path, split: Split, samples: Iterable[Sample]) -> str:
@@ -26,7 +29,10 @@ def write_split(directory: Path, split: Split, samples: Iterable[Sample]) -> str
     Equal samples give equal bytes. Which sample of a pair comes first is as good as drawn: by its id, a hash.
     """
     ordered = sorted(samples, key=lambda sample: (sample.cell, sample.pair_id, sample.id))
-    return _write_whole(directory / split.value / "part-00000.parquet", to_table(ordered))
+    table = to_table(ordered)
+    writer = ShardWriter(directory / split.value, "part", max(table.num_rows, 1))
+    writer.write(table)
+    return digest_of(writer.close())
 
 
 class ShardWriter:
@@ -52,14 +58,22 @@ class ShardWriter:
     def close(self) -> dict[str, str]:
         """Write what is left."""
         remaining = pa.concat_tables(self._waiting) if self._waiting else None
-        if remaining is not None and remaining.num_rows:
+        if remaining is not None and (remaining.num_rows or not self._digests):
             self._shard(remaining)
         self._waiting = []
         return self._digests
 
     def _shard(self, table: pa.Table) -> None:
-        name = f"{self._name}-{len(self._digests):05d}.parquet"
-        self._digests[name] = _write_whole(self._folder / name, table)
+        """Write a shard, or several where it would unpack to more than is read of a small file."""
+        rows = -(-table.num_rows // (1 + table.nbytes // _SHARD_BYTES)) or 1
+        for start in range(0, max(table.num_rows, 1), rows):
+            name = f"{self._name}-{len(self._digests):05d}.parquet"
+            self._digests[name] = _write_whole(self._folder / name, table.slice(start, rows))
+
+
+def digest_of(digests: Mapping[str, str]) -> str:
+    """The SHA-256 of the one shard, or of the list of several."""
+    return next(iter(digests.values())) if len(digests) == 1 else content_hash(digests)
 
 
 def _write_whole(target: Path, table: pa.Table) -> str:
@@ -142,7 +156,7 @@ def read_split(directory: Path, split: Split, view: SplitView | None = None) -> 
     refuse_unknown_cells(directory, split, view)
     for shard in shards:
         with reading(shard):
-            table = pq.ParquetFile(shard).read()
+            table = parquet_table(shard)
             if view is not None:  # before there is a record for each row: that is what takes the time
                 cells = zip(table["category"].to_pylist(), table["task"].to_pylist(), strict=True)
                 kept = np.array([view.keeps(*cell) for cell in cells], np.bool_)

@@ -25,7 +25,6 @@ from monitorbench.gate.frozen import (
     FrozenGate,
     FrozenNumbers,
     FrozenPromise,
-    UnlabelledTraffic,
     sealed,
     written,
 )
@@ -74,7 +73,7 @@ def freeze(study: Study) -> Path:
         "point": point.name,
         "gate": study.gate.model_dump(mode="json", exclude={"file", "traffic"}),
         "seed": study.seed,
-        "traffic": None if traffic is None else content_hash(list(traffic.scores)),
+        "traffic": None if traffic is None else content_hash(list(traffic)),
     }
     text = written(samples).encode()
     gate = _gate(point, columns, study.gate, hashlib.sha256(text).hexdigest(), len(judged_at) - len(columns))
@@ -178,12 +177,12 @@ def _refuse_useless(frozen: Frozen) -> None:
         )
 
 
-def _traffic(file: Path, seed: int) -> UnlabelledTraffic:
+def _traffic(file: Path, seed: int) -> tuple[float | None, ...]:
     scores = read_traffic(file)
     if len(scores) > _MOST_TRAFFIC:
         drawn = np.sort(np.random.default_rng(seed).permutation(len(scores))[:_MOST_TRAFFIC])
         scores = [scores[i] for i in drawn.tolist()]
-    return UnlabelledTraffic(scores=tuple(scores))
+    return tuple(scores)
 
 
 def _in_words(gate: FrozenGate) -> str:

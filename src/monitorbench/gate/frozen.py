@@ -70,12 +70,6 @@ class Anchors(_Part):
     """Score of each anchor, by sample id."""
 
 
-class UnlabelledTraffic(_Part):
-    """A deployment's scores without labels: the highest of each group, null where one is unscored."""
-
-    scores: tuple[float | None, ...]
-
-
 class FrozenGate(_Part):
     """`gate.json`, but for its checksum."""
 
@@ -93,7 +87,8 @@ class FrozenGate(_Part):
     expected: FrozenNumbers
     tolerated: Rules
     anchors: Anchors
-    traffic: UnlabelledTraffic | None
+    traffic: tuple[float | None, ...] | None
+    """A deployment's scores without labels: the highest of each group, null where one is unscored."""
 
 
 class Frozen(NamedTuple):
@@ -104,29 +99,17 @@ class Frozen(NamedTuple):
 
     def scores(self, now: FloatArray, earlier: FloatArray) -> AnchorScores:
         """The anchors with their scores of now [samples] and of the looks before [looks, samples]."""
-        return anchor_scores(
-            self.samples,
-            self.gate.operating_point,
-            np.array([self.gate.anchors.scores[sample.id] for sample in self.samples]),
-            now,
-            earlier,
+        samples, before = self.samples, self.gate.anchors.scores
+        limits = {each.category: each.threshold for each in self.gate.operating_point.thresholds}
+        of_each = [limits[""] if "" in limits else limits[str(sample.category)] for sample in samples]
+        return AnchorScores(
+            is_misbehavior=np.array([sample.label is Label.MISBEHAVIOR for sample in samples]),
+            groups=group_index([sample.group_id for sample in samples]),
+            limits=np.array(of_each, dtype=np.float64),
+            before=np.array([before[sample.id] for sample in samples]),
+            now=now,
+            earlier=earlier.reshape(-1, len(samples)),
         )
-
-
-def anchor_scores(
-    samples: list[Sample], point: OperatingPoint, before: FloatArray, now: FloatArray, earlier: FloatArray
-) -> AnchorScores:
-    """Samples with their scores [samples] at all looks, and the threshold of each one's category."""
-    limits = {threshold.category: threshold.threshold for threshold in point.thresholds}
-    each = [limits[""] if "" in limits else limits[str(sample.category)] for sample in samples]
-    return AnchorScores(
-        is_misbehavior=np.array([sample.label is Label.MISBEHAVIOR for sample in samples]),
-        groups=group_index([sample.group_id for sample in samples]),
-        limits=np.array(each, dtype=np.float64),
-        before=before,
-        now=now,
-        earlier=earlier.reshape(-1, len(samples)),
-    )
 
 
 def written(samples: list[Sample]) -> str:

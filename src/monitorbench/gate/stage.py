@@ -164,7 +164,7 @@ def _drift(study: Study, file: Path, traffic: Path) -> Path:
             before = np.array([frozen.anchors.scores[sample.id] for sample in read_frozen_gate(file).samples])
             last = LastAnchors(before, np.array(anchors[-1].scores, dtype=np.float64), anchors[-1].has_moved)
         level = frozen.tolerated.drift_level
-        compared = compare_traffic(frozen.traffic.scores, now, last, level=level, look=len(looks) + 1)
+        compared = compare_traffic(frozen.traffic, now, last, level=level, look=len(looks) + 1)
         facts = compared._asdict()
         answer = {"answer": facts.pop("word"), "exit_code": DRIFT_EXIT_CODES[compared.word], **facts}
         write_json(run.path / ANSWER, answer)

@@ -51,7 +51,8 @@ class DriftAnswer(NamedTuple):
     n_now: int
     """Groups; a score without a group is one of its own."""
     changed: Changed | None
-    """What changed, by the anchors of the last check: `unknown` without one; None where no drift is shown."""
+    """What changed, by the anchors of the last check: `unknown` without one, and where it is how many scores
+    are missing; None where no drift is shown."""
     unscored_frozen: float
     unscored_now: float
     """Shares of these of which one is unscored."""
@@ -114,6 +115,9 @@ def compare_traffic(
         return result._replace(word="NO_DRIFT", why=f"no drift shown: {comparison}")
     side = "higher" if higher > 0.5 else "lower" if higher < 0.5 else "as high, but spread otherwise"
     changed = _changed(first, second, anchors, level)
+    missing = result.unscored_now - result.unscored_frozen
+    if abs(missing) >= distance - 1e-12:  # the last check's anchors say nothing of what was lost since
+        side, changed = f"{'more' if missing > 0 else 'less'} often missing", "unknown"
     why = f"scores are {side} than those frozen: {comparison}; {_IN_WORDS[changed]}"
     return result._replace(word="DRIFTED", why=why, changed=changed)
 

@@ -16,7 +16,7 @@ from monitorbench.conversations.chats import unseen_media
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge, open_part
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
 from monitorbench.metrics.points_in_words import longer
-from monitorbench.records import Label, Sample, Verdict
+from monitorbench.records import Label, Sample, UnscoredReason, Verdict
 from monitorbench.scoring.combination.cascade import Cascade, run_cascade, sent_on
 from monitorbench.scoring.combination.ensembles import combine
 
@@ -62,6 +62,9 @@ class OpenMonitor:
             return GuardrailVerdict(
                 None, score, "no_threshold", f"category {sample.category} has none", tokens
             )
+        if label is Label.BENIGN and any(verdict.truncated_tokens for verdict in verdicts):
+            detail = "; ".join(verdict.detail for verdict in verdicts if verdict.truncated_tokens)
+            return GuardrailVerdict(None, score, UnscoredReason.TOO_LONG.value, detail, tokens)
         unseen = unseen_media((*sample.request, *sample.response))
         said = filter(None, (unseen, longer(self.calibrated.longest_prompt, tokens)))
         return GuardrailVerdict(label is Label.MISBEHAVIOR, score, "", "; ".join(said), tokens)

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor, Prompt
-from monitorbench.config.study import Study
 from monitorbench.corpus.classifiers import classifier
 from monitorbench.intervention.transcripts import Episode
 from monitorbench.records import Label, Sample, Split, Verdict
@@ -98,26 +97,33 @@ def critic_identity(monitor: Monitor, engine: Engine, prompt: Prompt) -> dict[st
 
 
 @contextmanager
-def open_critic(study: Study, training: Sequence[Sample], directory: Path) -> Iterator[Critic]:
-    """The study's critic: fitted to `training`, or a judge whose verdicts are kept in `directory`.
+def open_critic(
+    monitor: Monitor,
+    engine: Engine,
+    prompt: Prompt,
+    models: Path,
+    training: Sequence[Sample],
+    directory: Path,
+) -> Iterator[Critic]:
+    """A pilot's critic: fitted to `training`, or a judge whose verdicts are kept in `directory`.
 
     Raises `UserError` and `ConfigError` as the critics do.
     """
-    match study.monitor.kind:
+    match monitor.kind:
         case "bag_of_words":
-            yield BagOfWords(training, f"monitor={study.monitor.name}")
+            yield BagOfWords(training, f"monitor={monitor.name}")
         case _:
             from monitorbench.judging.judge import judge_spec
             from monitorbench.judging.logged import open_logged
             from monitorbench.judging.open import open_judge
             from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
-            spec = judge_spec(study.monitor, study.engine, study.pilot.prompt)
+            spec = judge_spec(monitor, engine, prompt)
             opens = partial(open_judge, where="pilot.prompt")
             with (
                 open_verdict_log(directory / VERDICTS) as log,
                 open_failure_log(directory / FAILURES) as failures,
-                open_logged(spec, study.paths.models, log, failures, opens=opens) as judge,
+                open_logged(spec, models, log, failures, opens=opens) as judge,
             ):
                 yield _JudgeCritic(judge)
 

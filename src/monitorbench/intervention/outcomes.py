@@ -12,6 +12,7 @@ import io
 import json
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,12 +179,17 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
         if name not in read.table.column_names:
             raise UserError(absent_column(f"pilot.columns: {name}", name, read.present))
     if columns.arms is not None:
-        conditions = {name.rpartition("/")[2] for name in columns.arms}
-        if BASELINE not in conditions or len(conditions) < 2:
-            listed = ",".join(columns.arms)
-            raise UserError(
-                f"pilot.columns.arms={{{listed}}}: expected {BASELINE} (without intervention) and another"
-            )
+        conditions: defaultdict[str, set[str]] = defaultdict(set)
+        for name in columns.arms:
+            agent, _, condition = name.rpartition("/")
+            conditions[agent].add(condition)
+        for agent, own in conditions.items():
+            if BASELINE not in own or len(own) < 2:
+                listed, whose = ",".join(columns.arms), f" of {agent}" if agent else ""
+                raise UserError(
+                    f"pilot.columns.arms={{{listed}}}: expected {BASELINE} (without intervention) and another"
+                    f"{whose}"
+                )
         return _of_tasks(read, columns, columns.arms)
     if not columns.task:
         raise UserError(

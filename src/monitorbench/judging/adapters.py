@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import LocalEngine, in_process
+from monitorbench.config.engine import Engine, LocalEngine, in_process
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study
 from monitorbench.engines.open import share_engine
@@ -57,13 +57,12 @@ def one_start(
 
 
 @contextmanager
-def judging_in_one_start(study: Study) -> Iterator[Callable[[Study], Path]]:
+def judging_in_one_start(monitor: Monitor, engine: Engine, models: Path) -> Iterator[Callable[[Study], Path]]:
     """`evaluate`, for studies of this monitor with any prompt: on one engine where it is in this process."""
-    if not study.engine.takes_token_ids:
+    if not engine.takes_token_ids:
         yield evaluate
         return
-    engine = in_process(study.engine, "several prompts")
-    with one_start(study.monitor, engine, study.paths.models, [study.monitor.adapter]) as judge:
+    with one_start(monitor, in_process(engine, "several prompts"), models, [monitor.adapter]) as judge:
         yield judge
 
 

@@ -182,7 +182,7 @@ class PiecesJudge(Judge):
         unscored = _why_unscored([judged[place].unscored for place in shown])
         label = Label.MISBEHAVIOR if 2 * flagged >= len(counted) else Label.BENIGN
         decisive = judged[ranked[0]]
-        whole_scored = unscored is None and len(scores) == len(counted)
+        whole_scored = unscored is None and all(judged[place].score is not None for place in shown)
         masses = [mass for verdict in judged if (mass := verdict.label_mass) is not None]
         span, view = pieces[ranked[0]].span, self.prompt.view
         quoted = ground(decisive.quotes, question.sample.response[span], self.prompt.fuzzy_ratio, view)

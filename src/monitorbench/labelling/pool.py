@@ -90,6 +90,12 @@ def read_pool(
                 f"{files[0]}: {len(differing)} samples are in this file or in {settings.scores[0]} alone, "
                 f"such as {min(differing)!r}; expected the same samples"
             )
+    for files, of in zip(sources, read, strict=True):
+        if len(sources) > 1 and all(score is None for score in of.scores.values()):
+            raise UserError(
+                f"{files[0]}: no sample has a score, so that no label tells it from the other monitors; "
+                "expected label.scores without it"
+            )
     thresholds = list(settings.thresholds)
     if not thresholds:
         for files, of in zip(sources, read, strict=True):

@@ -18,7 +18,8 @@ from monitorbench.annotation.files import csv_batch
 from monitorbench.annotation.stage import write_batches
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.ending import printable
-from monitorbench.config.labelling import ADJUDICATOR, Labelling
+from monitorbench.config.evaluation import Calibrate, Stakes
+from monitorbench.config.labelling import ADJUDICATOR, Annotation, Labelling
 from monitorbench.config.study import Study
 from monitorbench.labelling.answer import LabelledAnswer, LabelledPool, answer
 from monitorbench.labelling.asked import (
@@ -105,18 +106,16 @@ def _round(study: Study, *, is_queue: bool) -> Path:
     return _record(study, before._replace(questions=questions), came_back)
 
 
-def labelled_pool(study: Study, run: Path) -> LabelledPool:
-    """Read a round with its labels, to be estimated by the settings of `study`."""
-    earlier = _earlier(study.label, run, goes_on=False)
+def labelled_pool(run: Path, label: Labelling, stakes: Stakes, calibrate: Calibrate) -> LabelledPool:
+    """Read a round with its labels, to be estimated at these stakes and with this promise."""
+    earlier = _earlier(label, run, goes_on=False)
     # A batch that waits has no part in it yet: what it drew would stand for others, without a label.
     questions = [question for question in earlier.questions if question.label is not None]
     if not questions:
         raise UserError(
             f"{run}: no label came back yet; expected `label run={run.name} annotation.returned=…`"
         )
-    return LabelledPool(
-        earlier.pool, questions, earlier.settings, study.stakes, study.calibrate, earlier.is_queue
-    )
+    return LabelledPool(earlier.pool, questions, earlier.settings, stakes, calibrate, earlier.is_queue)
 
 
 def is_round(run: Path) -> bool:
@@ -193,13 +192,13 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
             found.write(run.path)
             says, n_next = found.sentence, settings.budget if of.is_queue else found.n_next
             results |= {"decision": found.decision, "monitor": found.monitor}
-            drawn = _read_again(study, found, questions)
+            drawn = _read_again(annotation, study.label.read_again, found, questions)
             if left := [shown(pool, question) for question in questions if question.label == OPEN]:
                 write_atomically(run.path / "adjudication.csv", csv_batch(left, ADJUDICATOR))
         else:
             drawn = []
         if n_next and not drawn:
-            drawn = _drawn(study, of, n_next)
+            drawn = _drawn(annotation, of, n_next)
         if drawn:
             groups = {question.item: str(pool.groups[pool.rows[question.sample_id]]) for question in drawn}
             texts = {question.item: shown(pool, question) for question in drawn}
@@ -228,12 +227,12 @@ def _chances(of: _Round, n: int) -> np.ndarray:
     return probabilities(n, risks, pool.flagged, free, settings.design, blind_share=settings.blind_share)
 
 
-def _drawn(study: Study, of: _Round, n: int) -> list[AskedSample]:
+def _drawn(annotation: Annotation, of: _Round, n: int) -> list[AskedSample]:
     """Draw samples that were not asked for before, and say who reads each."""
-    settings, seed, number = of.settings, study.annotation.seed, _next_number(of.questions)
+    settings, seed, number = of.settings, annotation.seed, _next_number(of.questions)
     chances, rng = _chances(of, n), np.random.default_rng([seed, number])
     rows = draw(chances, of.pool.suspicion, rng) if chances.any() else np.array([], dtype=np.int64)
-    names = study.annotation.annotators
+    names = annotation.annotators
     by_all = rng.random(len(rows)) < settings.double_share
     return [
         AskedSample(
@@ -249,12 +248,14 @@ def _drawn(study: Study, of: _Round, n: int) -> list[AskedSample]:
     ]
 
 
-def _read_again(study: Study, found: LabelledAnswer, questions: Sequence[AskedSample]) -> list[AskedSample]:
+def _read_again(
+    annotation: Annotation, most: int, found: LabelledAnswer, questions: Sequence[AskedSample]
+) -> list[AskedSample]:
     """Ask again for what most monitors contradict, unless it was read again already."""
     number, in_use = _next_number(questions), latest(questions)
     n_asked = {name: sum(of.sample_id == name for of in questions) for name in found.contradicted}
-    worst = [name for name in found.contradicted if n_asked[name] == 1][: study.label.read_again]
-    seed, readers = study.annotation.seed, study.annotation.annotators
+    worst = [name for name in found.contradicted if n_asked[name] == 1][:most]
+    seed, readers = annotation.seed, annotation.annotators
     return [
         AskedSample(name, item_of(name, seed, number), number, in_use[name].probability, readers)
         for name in worst

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
@@ -59,6 +58,8 @@ def n_matched(spans: Sequence[Span], quotes: Sequence[Span]) -> int:
     fits = np.array([[_overlap(span, quote) > OVERLAP for quote in quotes] for span in spans], dtype=np.int64)
     if not fits.size:
         return 0
+    from scipy.optimize import linear_sum_assignment
+
     rows, columns = linear_sum_assignment(fits, maximize=True)
     return int(fits[rows, columns].sum())
 

@@ -312,9 +312,8 @@ def _reach_of_counts(counts: FloatArray, tail: float) -> tuple[FloatArray, Float
 
 
 def _range(rate: RateOf, there: BoolArray) -> Interval:
-    """What the rate can be at all, whatever the labels."""
-    there = there[:, None] & (rate.denominator > 0)
-    if not there.any():
-        return Interval(0.0, 1.0)
+    """What the rate can be at all, whatever the labels; of no sample what it can be of any."""
+    has_part = rate.denominator > 0
+    there = there[:, None] & has_part if (there[:, None] & has_part).any() else has_part
     ratios = rate.numerator[there] / rate.denominator[there]
     return Interval(float(ratios.min()), float(ratios.max()))

@@ -16,10 +16,10 @@ from markupsafe import Markup
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Paths, Study
-from monitorbench.metrics.inverted import MARGIN
 from monitorbench.metrics.marks import MARK
 from monitorbench.metrics.results import Results, as_results, short_names
 from monitorbench.metrics.robustness.worst import StressFacts
+from monitorbench.metrics.score_facts import MARGIN
 from monitorbench.metrics.written import rate
 from monitorbench.records import Split
 from monitorbench.report import stress

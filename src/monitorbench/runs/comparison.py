@@ -9,15 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-import hydra
 import pyarrow.compute as pc
-from omegaconf import OmegaConf
 from rich.table import Table
 from rich.text import Text
 
-from monitorbench.config.base import UserError
-from monitorbench.config.load import load
-from monitorbench.config.project import PACKAGED, composing, option_file
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.load import read_frozen
 from monitorbench.config.terminal import Console
 from monitorbench.metrics.transfer import TransferDifference, difference
 from monitorbench.metrics.written import p_value, signed_with_interval
@@ -43,8 +40,6 @@ _DECISIVE: dict[str, tuple[str, ...]] = {
     "serve": ("monitor", "engine"),
 }
 """The settings that a kind of run reads; where files lie is none of them."""
-_GROUPS = ("dataset", "monitor", "prompt", "training", "engine")
-"""Groups whose option is known by its `name`, an engine without one by its `kind`."""
 
 
 class Comparison(TypedDict):
@@ -150,64 +145,11 @@ def _flat(tree: Mapping[Any, Any], above: str = "") -> dict[str, Any]:
     return leaves
 
 
-def overrides(run: Run) -> list[str]:
-    """The overrides of the defaults that give the settings which a run of this kind reads."""
-    config = settings(run)
-    if not config:
+def changed(run: Run) -> list[str]:
+    """The settings that a run of this kind reads and that differ from the defaults; none of a broken file."""
+    try:
+        study = read_frozen(run.path / "config.json")
+    except ConfigError:
         return []
-    options = _options(config)
-    default, _ = _composed(run.kind, {}, config)
-    with_options, without_default = _composed(run.kind, options, config)
-    ours, theirs = decisive(config, run.kind), decisive(with_options, run.kind)
-    groups_read = {key.partition(".")[0] for key in ours}
-    chosen = [
-        f"{group}={option}"
-        for group, option in options.items()
-        if group in groups_read and default[group] != with_options[group]
-    ]
-    differ = [key for key, value in ours.items() if key in without_default or theirs.get(key, ...) != value]
-    return chosen + [f"{key}={_typed(ours[key])}" for key in differ]
-
-
-def _options(config: Mapping[str, Any]) -> dict[str, str]:
-    """Each group and the option of it that has the name in the settings, where there is one."""
-    options = {}
-    for group in _GROUPS:
-        chosen = config.get(group) or {}
-        for key in ("kind", "name"):
-            if chosen.get(key) and option_file(group, str(chosen[key]), [PACKAGED]):
-                options[group] = str(chosen[key])
-    return options
-
-
-def _composed(
-    kind: str, options: Mapping[str, str], config: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """The settings of a stage with these options, all else as it is by default.
-
-    What has no default is as in the run's `config`; the keys of these settings are returned beside.
-    """
-    with composing(PACKAGED):
-        primary = kind if (PACKAGED / f"{kind}.yaml").is_file() else "evaluate"
-        cfg = hydra.compose(primary, [f"{group}={option}" for group, option in options.items()])
-    tree, ours = OmegaConf.to_container(cfg, resolve=False), _flat(config)
-    assert isinstance(tree, dict), "Hydra composes mappings"
-    missing = [
-        key for key, value in _flat(tree).items() if value in (None, "???") and ours.get(key) is not None
-    ]
-    for key in missing:
-        OmegaConf.update(cfg, key, ours[key])
-    if OmegaConf.is_missing(cfg, "run"):
-        cfg.run = None
-    return load(cfg).model_dump(mode="json"), missing
-
-
-def _typed(value: object) -> str:
-    """A value as an override takes it, shortened where it is long."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return f"[{','.join(map(_typed, value))}]"
-    return short(value)
+    differing = study.model_dump(mode="json", exclude_defaults=True)
+    return [f"{key}={short(value)}" for key, value in decisive(differing, run.kind).items()]

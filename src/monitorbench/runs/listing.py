@@ -170,15 +170,15 @@ def _n(run: Run) -> int | None:
 def details(run: Run, folder: Path, datasets: Path) -> dict[str, Any]:
     """Everything that `runs show --json` says of a run in a folder of runs, over one of the `datasets`.
 
-    `settings` are overrides of the defaults; `files` are bytes by name, a folder inside the run as one.
+    `settings` are those that differ from the defaults; `files` are bytes by name, a folder inside as one.
     """
-    from monitorbench.runs.comparison import overrides  # Hydra composes for it, which a list has no use for
+    from monitorbench.runs.comparison import changed  # which reads metrics, as a list has no use for
 
     everything = runs_in(folder)
     entries = sorted(entry for entry in run.path.iterdir() if not entry.name.startswith("."))
     return {
         "run": listed(run, datasets),
-        "settings": overrides(run),
+        "settings": changed(run),
         "results": _results(run),
         "made_from": sorted(sources(run) & {other.path.name for other in everything} - {run.path.name}),
         "read_by": sorted(reader.path.name for reader in readers(run, everything)),

@@ -13,7 +13,7 @@ hash: a folder of runs may have been moved since.
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from typing import Any
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study
-from monitorbench.runs.directory import KINDS, read_manifest
+from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import Run, age_in_words, runs_in
+from monitorbench.runs.wanted import ANY_RUN, NEEDS_A_RUN, READS, Wanted
 
 LATEST = "latest"
 BY_NAME = "@"
@@ -35,120 +36,15 @@ _NAMED_IN_RESULTS = ("judged", "runs", "tested", "episodes", "combined.runs")
 _log = logging.getLogger(__name__)
 
 
-def _any(_: Run) -> bool:
-    return True
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The runs that a setting can name."""
-
-    kinds: tuple[str, ...]
-    words: str
-    """The words of an error for what was expected."""
-    split: str = ""
-    """The split that an evaluation must have judged; "" for any."""
-    is_done: bool = True
-    """Whether only a finished run will do."""
-    fits: Callable[[Run], bool] = _any
-    """A further test of the runs that `latest` and `@` mean; who types a name means that run."""
-
-    def takes(self, run: Run) -> bool:
-        """Whether a run is of the kind, the split and the state."""
-        return (
-            run.kind in self.kinds
-            and (not self.split or run.split in ("", self.split))
-            and (not self.is_done or run.state == "done")
-        )
-
-
-ANY_RUN = Wanted(tuple(KINDS), "a run", is_done=False)
-COMPARED = replace(
-    ANY_RUN,
-    words="a finished evaluation run",
-    fits=lambda run: run.kind == "evaluate" and run.state == "done",
-)
-_JUDGED = Wanted(("evaluate",), "a finished evaluation run")
-_TESTED = Wanted(("evaluate",), "a finished evaluation run over the test split", "test")
-_CALIBRATED = Wanted(("evaluate",), "a finished evaluation run over the calibration split", "calibration")
-_ROUND = Wanted(("label",), "a finished round of labels")
-_TRAINED = Wanted(("train",), "a finished training run")
-_FITTED = Wanted(("fit",), "a finished fit of a probe")
-_THRESHOLD = Wanted(("calibrate",), "a finished calibration")
-_CHOSEN_FROM = Wanted(
-    ("evaluate",),
-    "a finished evaluation run over the calibration or the test split",
-    fits=lambda run: run.split != "validation",
-)
-_PILOTED = Wanted(("pilot",), "a finished pilot")
-_WORDED = Wanted(("wording",), "a finished choice of a wording")
-_REPORTED = Wanted(
-    ("evaluate", "transfer", "pilot"),
-    "a scored evaluation run, a transfer run or a pilot",
-    fits=lambda run: (
-        run.kind == "pilot"
-        or (run.kind == "evaluate" and run.split == "test" and "imported" in run.manifest["results"])
-        or (run.path / "metrics.json").is_file()
-    ),
-)
-
-
-def _or_round(wanted: Wanted) -> Wanted:
-    """The runs of a setting, or a round of labels, which has numbers as soon as a label is back."""
-    return replace(
-        wanted,
-        kinds=(*wanted.kinds, "label"),
-        words=f"{wanted.words}, or a round of labels",
-        fits=lambda run: (
-            bool(run.manifest["results"]["n_labels"]) if run.kind == "label" else wanted.fits(run)
-        ),
-    )
-
-
-_READS: dict[str, dict[str, Wanted]] = {
-    "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "monitor.head": _FITTED},
-    "wording": {"monitor.adapter": _TRAINED},
-    "label": {"run": _ROUND},
-    "queue": {"run": _ROUND},
-    "views": {"monitor.adapter": _TRAINED},
-    "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "operating_point": _THRESHOLD},
-    "pilot": {"monitor.adapter": _TRAINED},
-    "score": {"run": _or_round(_TESTED), "operating_point": _THRESHOLD},
-    "stress": {"run": _JUDGED, "operating_point": _THRESHOLD},
-    "calibrate": {"run": _or_round(_CALIBRATED), "operating_point": _THRESHOLD},
-    "combine": {"combine.calibration": _CALIBRATED, "combine.test": _TESTED},
-    "control": {"control.calibration": _CALIBRATED, "control.test": _TESTED},
-    "gate": {
-        "run": replace(_TESTED, words="a finished evaluation run", split=""),
-        "operating_point": _THRESHOLD,
-        "monitor.adapter": _TRAINED,
-        "monitor.head": _FITTED,
-    },
-    "transfer": {
-        "transfer.runs": _TESTED,
-        "transfer.operating_points": _THRESHOLD,
-        "transfer.wordings": _WORDED,
-    },
-    "report": {"run": _or_round(_REPORTED), "operating_point": _THRESHOLD},
-    "recommend": {"recommend.runs": _or_round(_CHOSEN_FROM), "recommend.pilot": _PILOTED},
-    "export": {"run": _JUDGED, "operating_point": _THRESHOLD},
-    "merge": {"run": _TRAINED},
-    "push": {"run": _TRAINED},
-    "verify": {"run": ANY_RUN},
-}
-"""The settings of each stage that name runs, and which; in the order they are resolved."""
-_NEEDS_A_RUN = frozenset(("score", "stress", "calibrate", "report", "merge", "push"))
-
-
 def resolved(study: Study, stage: str) -> Study:
     """The study with paths for the short names of runs that `stage` reads; each is said in one line.
 
     Raises `ConfigError` where a stage that needs a run is given none, `UserError` for a name that fits no run
     or several; both list runs that fit.
     """
-    for key, wanted in _READS.get(stage, {}).items():
+    for key, wanted in READS.get(stage, {}).items():
         value = _value(study, key)
-        if key == "run" and value is None and stage in _NEEDS_A_RUN:
+        if key == "run" and value is None and stage in NEEDS_A_RUN:
             listed = _listed(_fitting(study.paths.runs, wanted)[:_LISTED], "the latest that fit")
             raise ConfigError(f"run=null: no value given; expected run=RUN, {wanted.words}{listed}")
         if key == "operating_point":
@@ -308,7 +204,7 @@ def sources(run: Run) -> set[str]:
     """The names of the folders that a run was made from; some of them may be no runs."""
     config, results = settings(run), run.manifest.get("results", {})
     # A run of one of several `adapters` was judged with the one that `monitor.adapter` names.
-    values = [_inner(config, key) for key in _READS.get(run.kind, {}) if key != "adapters"]
+    values = [_inner(config, key) for key in READS.get(run.kind, {}) if key != "adapters"]
     values += [_inner(results, key) for key in _NAMED_IN_RESULTS]
     paths = [
         Path(text) for value in values for text in (value if isinstance(value, list) else [value]) if text

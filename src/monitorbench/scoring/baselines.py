@@ -44,6 +44,7 @@ from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
+from monitorbench.untrusted_rows import parquet_table
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -170,7 +171,7 @@ def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
                     pq.write_table(fitted.table, run.path / _SCORES)
         finished = read_finished(run.path)["results"]
         is_fitted = not finished["reason"]
-        table = pq.read_table(checked_file(run.path, _SCORES)) if is_fitted else None
+        table = parquet_table(checked_file(run.path, _SCORES)) if is_fitted else None
     return ShortcutScores(table, finished["fitted_on"], finished["reason"])
 
 

@@ -16,11 +16,10 @@ from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.labelling.stage import is_round
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
-from monitorbench.metrics.inverted import inverted_warning
 from monitorbench.metrics.points_in_words import percent
 from monitorbench.metrics.registry import as_json, from_json
+from monitorbench.metrics.score_facts import inverted_warning
 from monitorbench.metrics.summary import rates_at
 from monitorbench.metrics.table import Number, Numbers
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
@@ -37,7 +36,6 @@ from monitorbench.scoring.calibration_split import (
     refuse_fitted_samples,
 )
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered
-from monitorbench.scoring.labelled import calibrate_round
 from monitorbench.scoring.operating_point import (
     CalibratedThreshold,
     OperatingPoint,
@@ -56,6 +54,10 @@ def calibrate_run(study: Study) -> Path:
     Raises `UserError` where the run judged another split than calibration, or where no threshold keeps the
     promise: the line says how many benign questions it would take.
     """
+    # These import scipy.stats: 45 MB that a guardrail, which reads a point by this module, has no use for.
+    from monitorbench.labelling.stage import is_round
+    from monitorbench.scoring.labelled import calibrate_round
+
     if is_round(study.required_run()):
         return calibrate_round(study, study.required_run())
     if study.operating_point is not None:

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 def score_round(study: Study, run: Path) -> LabelledAnswer:
     """Estimate everything anew by the settings of `study`; writes `metrics.json` and `table.csv`."""
-    estimates = answer(labelled_pool(study, run))
+    estimates = answer(labelled_pool(run, study.label, study.stakes, study.calibrate))
     estimates.write(run)
     record_files(run, *FILES)
     return estimates

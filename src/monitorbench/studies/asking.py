@@ -44,7 +44,7 @@ def choose_a_wording(study: Study, compose: Compose) -> Path:
     """
     by_prompt = _study_by_prompt(study, compose)
     ensure(study, [Split.VALIDATION, *([] if study.wording.test == "none" else [Split.TEST])])
-    with judging_in_one_start(study) as judge:
+    with judging_in_one_start(study.monitor, study.engine, study.paths.models) as judge:
         runs = [judge(on_split(asking, Split.VALIDATION)) for asking in by_prompt.values()]
         read = [read_covered(study.paths.data, run, study.score.min_coverage) for run in runs]
         judged = {name: evaluation.judged for name, evaluation in zip(by_prompt, read, strict=True)}
@@ -79,9 +79,9 @@ def compare_what_is_seen(study: Study, compose: Compose) -> Path:
     studies = studies_of(study, compose)
     calibrating = [Split.CALIBRATION] if study.views.at_thresholds else []
     ensure(study, [Split(study.evaluate.split), *calibrating])
-    with judging_in_one_start(study) as judge:
+    with judging_in_one_start(study.monitor, study.engine, study.paths.models) as judge:
         runs = [judge(asking) for asking in studies]
-        before = [judge(asking) for asking in _before(study, studies)]
+        before = [judge(on_split(asking, Split.CALIBRATION)) for asking in studies if calibrating]
     read = [read_covered(study.paths.data, run, study.score.min_coverage) for run in runs]
     calibrations = [calibrate_run(study.model_copy(update={"run": run})) for run in before]
     at = {
@@ -136,13 +136,9 @@ def print_wording_plan(study: Study, compose: Compose) -> None:
 def print_views_plan(study: Study, compose: Compose) -> None:
     """Print what judging in all these ways takes."""
     studies = studies_of(study, compose)
-    runs = [*studies, *_before(study, studies)]
+    # Rates at thresholds are compared by the same ways of asking on the calibration split.
+    runs = [*studies, *(on_split(of, Split.CALIBRATION) for of in studies if study.views.at_thresholds)]
     print_forecast(forecast(PlannedRun("evaluate", asking) for asking in runs))
-
-
-def _before(study: Study, studies: Sequence[Study]) -> list[Study]:
-    """The same ways of asking on the calibration split, where rates at thresholds are compared."""
-    return [on_split(asking, Split.CALIBRATION) for asking in studies] if study.views.at_thresholds else []
 
 
 def studies_of(study: Study, compose: Compose) -> list[Study]:

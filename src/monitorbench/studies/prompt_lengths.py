@@ -24,7 +24,6 @@ from monitorbench.corpus.store import n_rows, read_split
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.weights import tokenizer_here, weights_identity
 from monitorbench.judging.judge import NO_SHOTS
-from monitorbench.metrics.columns import Columns
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording, published_prompt
@@ -105,7 +104,10 @@ class PromptCounter:
         if key not in self._views:
             if data is not None and any((data.path / split.value).glob("*.parquet")):
                 if name not in self._lengths:
-                    self._lengths[name] = _lengths_of(study, data.path, split)
+                    models = study.paths.models if study.engine.by_token_ids else None
+                    self._lengths[name] = _lengths_of(
+                        study.monitor, study.prompt, models, study.dataset.train, data.path, split
+                    )
                 self._views[key] = _in_view(self._lengths[name], data.path, split, view, at_most)
             else:
                 self._views[key] = _by_quotas(study, split, view)
@@ -124,34 +126,26 @@ def _in_view(
         fitting = [length for length in prompt_lengths if length is not None and length <= limit]
         return PromptCount(len(fitting), float(sum(fitting)), how)
     n, tokens = 0.0, 0.0
-    for cell, n_in_cell in _samples_by_cell(samples).items():
-        in_cell = np.array(lengths.by_cell[cell])
+    for cell, of_cell in lengths.by_cell.items():
+        n_in_cell, in_cell = int(samples.in_cells([cell]).sum()), np.array(of_cell)
         fits = in_cell <= limit
         n += n_in_cell * fits.mean()
         tokens += n_in_cell * (in_cell * fits).mean()
     return PromptCount(round(n), tokens, f"{how} of {_PER_CELL} samples a cell")
 
 
-def _samples_by_cell(samples: Columns) -> dict[str, int]:
-    """Number of samples by `category/task`."""
-    names = [f"{category}/{task}" for category in samples.category_names for task in samples.task_names]
-    numbers = {name: int(samples.in_cells([name]).sum()) for name in names}
-    return {name: n for name, n in numbers.items() if n}
-
-
-def _lengths_of(study: Study, data: Path, split: Split) -> _Lengths:
-    """Tokens of the prompts of a built split, all of them or some of each cell."""
+def _lengths_of(
+    monitor: Monitor, prompt: Prompt, models: Path | None, train_view: SplitView, data: Path, split: Split
+) -> _Lengths:
+    """Tokens of the prompts of a built split, all of them or some of each cell, as `_measure` has them."""
     is_whole = n_rows(data, split) <= _COUNTED_WHOLE
     samples = read_split(data, split) if is_whole else read_some(data, split, _PER_CELL)
-    prompt, shots = study.prompt, NO_SHOTS
+    shots = NO_SHOTS
     if prompt.shots:
-        train = read_split(data, Split.TRAIN, study.dataset.train)
+        train = read_split(data, Split.TRAIN, train_view)
         categories = {sample.category for sample in samples}
         shots = draw_shots(train, prompt.shots, prompt.shots_seed, prompt.shot_characters, categories)
-    by_token_ids = study.engine.by_token_ids
-    measure, how = _measure(
-        study.monitor, published_prompt(data, prompt), shots, study.paths.models if by_token_ids else None
-    )
+    measure, how = _measure(monitor, published_prompt(data, prompt), shots, models)
     by_id = {sample.id: measure(sample) for sample in samples}
     by_cell: defaultdict[str, list[int]] = defaultdict(list)
     for sample in samples:

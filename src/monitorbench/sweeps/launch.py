@@ -1,12 +1,10 @@
 """Launching of a sweep: overrides are composed and frozen, and the runs handed to Slurm or started here.
 
-Hydra's launchers (`-m hydra/launcher=slurm` or `local`), `slurm/submit.py` and `slurm/resume.py` all start
-runs through this module, and `slurm/status.py` shows them. A bad setting is one line and exit code 2, any
-other foreseen failure one line and exit code 1. The last line on stdout is the sweep's directory; with
-`--print-commands` stdout holds commands alone, and the directory is on stderr.
+Hydra's launchers (`-m hydra/launcher=slurm` or `local`) and the scripts in `slurm/` all start runs through
+this module. The last line on stdout is the sweep's directory; with `--print-commands` stdout holds commands
+alone, and the directory is on stderr.
 """
 
-import argparse
 import importlib.util
 import logging
 import os
@@ -27,13 +25,12 @@ from monitorbench.cli.overrides import HYDRA_ERRORS, YAML_ERRORS, is_searching, 
 from monitorbench.cli.stage import Stage
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.ending import reporting, show_log
-from monitorbench.config.load import read_frozen
+from monitorbench.config.ending import show_log
 from monitorbench.config.project import composing
 from monitorbench.config.study import Cluster
 from monitorbench.runs.progress import progress
 from monitorbench.sweeps import slurm
-from monitorbench.sweeps.slurm import State, failed_or_pending, overview, states
+from monitorbench.sweeps.slurm import State, failed_or_pending, states
 from monitorbench.sweeps.sweep import Point, Sweep, read, run_title, settle, write
 from monitorbench.sweeps.worker import run_side_by_side
 
@@ -190,18 +187,18 @@ def launch(script: str, overrides: Sequence[str], points: Sequence[Point], start
     """
     show_log()
     sweep = settle(script, overrides, points)
-    cluster, runs, after = points[0].study.cluster, list(range(len(points))), _jobs(start.after)
+    cluster, runs, after = points[0].study.cluster, list(range(len(points))), jobs_of(start.after)
     if start.dry_run:
         print(slurm.script_text(sweep, cluster, runs, after), end="")
         return sweep
     if not write(sweep, points):
         sweep = read(sweep.path)
         runs = failed_or_pending(sweep)
-    _start_runs(sweep, runs, cluster, start, after)
+    start_runs(sweep, runs, cluster, start, after)
     return sweep
 
 
-def _start_runs(
+def start_runs(
     sweep: Sweep, runs: Sequence[int], cluster: Cluster, start: Start, after: Sequence[int]
 ) -> None:
     """Start runs in Slurm, or as `start` says: here, some at a time, or by whoever runs what is printed."""
@@ -244,7 +241,7 @@ def _run_here(sweep: Sweep, runs: Sequence[int], jobs: int) -> list[int]:
     return [names[name] for name in names if codes[name]]
 
 
-def _jobs(after: Sequence[str]) -> list[int]:
+def jobs_of(after: Sequence[str]) -> list[int]:
     """List the array jobs that `--after` means; of a sweep the last, unless all of it is done."""
     jobs: list[int] = []
     for name in after:
@@ -261,84 +258,3 @@ def _jobs(after: Sequence[str]) -> list[int]:
             )
         jobs.append(job)
     return jobs
-
-
-def submit() -> None:
-    """`submit.py STAGE OVERRIDES [--dry-run | --print-commands] [--local --jobs N] [--after …]`."""
-    parser = _parser("Freeze every run of a sweep, submit them as one Slurm array, and exit.")
-    parser.add_argument("stage", help="such as train, or a script such as train/sft.py")
-    parser.add_argument("overrides", nargs="*", help="Hydra's, sweeps included: seed=0,1 'seed=range(3)'")
-    parser.add_argument("-m", "--multirun", action="store_true", help="accepted, and always so")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show the sbatch file; write and start nothing"
-    )
-    _start_options(parser)
-    options = parser.parse_intermixed_args()
-    with reporting():
-        start = _start_of(options, dry_run=options.dry_run)
-        stage = load_stage(options.stage)
-        points = expand(stage, options.overrides)
-        if points[0].study.plan:
-            stage.print_plan([point.study for point in points], lambda more: points[0].study)
-        else:
-            launch(options.stage, options.overrides, points, start)
-
-
-def status() -> None:
-    """`status.py SWEEP`."""
-    parser = _parser("Show what became of every run of a sweep.")
-    parser.add_argument("sweep", type=Path, help="the directory that submit.py printed")
-    options = parser.parse_args()
-    with reporting():
-        sweep = read(options.sweep)
-        print(overview(sweep, states(sweep)))
-
-
-def resume() -> None:
-    """`resume.py SWEEP [cluster=...] [--print-commands] [--local --jobs N] [--after JOB]`."""
-    parser = _parser("Start the runs of a sweep that failed or never ran, from the same frozen files.")
-    parser.add_argument("sweep", type=Path, help="the directory that submit.py printed")
-    parser.add_argument("overrides", nargs="*", help="of what Slurm is asked for: cluster.memory=200G")
-    _start_options(parser)
-    options = parser.parse_intermixed_args()
-    with reporting():
-        show_log()
-        start = _start_of(options)
-        for override in options.overrides:
-            if not override.startswith(("cluster=", "cluster.")):
-                raise ConfigError(f"{override}: its runs are frozen; expected cluster=... or cluster.KEY=...")
-        sweep = read(options.sweep)
-        cluster = read_frozen(sweep.file(0, "json")).cluster
-        if options.overrides:
-            overrides = (*sweep.manifest.points[0], *options.overrides)
-            cluster = expand(load_stage(sweep.manifest.script), overrides)[0].study.cluster
-        _start_runs(sweep, failed_or_pending(sweep), cluster, start, _jobs(start.after))
-
-
-def _parser(description: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(description=description, allow_abbrev=False)
-
-
-def _start_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--local", action="store_true", help="run here, without Slurm")
-    parser.add_argument(
-        "--jobs", type=int, metavar="N", help="processes at a time, with --local (default: 1)"
-    )
-    parser.add_argument(
-        "--after",
-        action="append",
-        default=[],
-        metavar="JOB",
-        help="a job or a sweep that has to end well first",
-    )
-    parser.add_argument(
-        "--print-commands",
-        action="store_true",
-        help="freeze the runs and print a command each, for a launcher of your own; start nothing",
-    )
-
-
-def _start_of(options: argparse.Namespace, *, dry_run: bool = False) -> Start:
-    start = Start(options.local, options.jobs, options.after, dry_run, options.print_commands)
-    start.check()
-    return start

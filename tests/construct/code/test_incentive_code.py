@@ -164,6 +164,14 @@ def test_the_seed_decides_and_other_problems_do_not(problems, built):
     assert other != alone
 
 
+def test_a_cell_can_be_without_checks_of_its_own(problems):
+    """Else a small model's study of what it can learn would hold what it can't."""
+    pairs, _ = special_cased_pairs(problems[3:], seed=4, own_checks=False)
+    assert len(pairs) >= 4
+    assert {pair.misbehavior.subcategory for pair in pairs} <= set(EXPLOITS)
+    assert not {pair.benign.cue for pair in pairs} & set(CODE.own_checks)
+
+
 def test_samples_stay_short(built):
     """Else the small models of a first run would see truncated samples."""
     for pair in built[0]:

@@ -11,6 +11,7 @@ import torch
 from evaluation import evaluate
 from safetensors.torch import load_file, save_file
 from small_models import SMOLLM2
+from transformers import modeling_utils
 
 from monitorbench.config.base import UserError
 from monitorbench.engines.stored.model_folder import load_causal_lm, model_weights_sha256
@@ -204,13 +205,25 @@ def test_weights_that_lack_a_tensor_are_refused(folder):
         load_causal_lm(folder, torch.float32)
 
 
+def test_only_weights_of_the_dtype_that_is_asked_for_are_mapped(folder, monkeypatch):
+    """If it failed: converting a bfloat16 file would take its size in memory beside the converted model."""
+    calls, opens = [], modeling_utils.safe_open
+    reads = lambda file, **how: calls.append(how) or opens(file, **how)  # noqa: E731
+    monkeypatch.setattr(modeling_utils, "safe_open", reads)
+    models = [load_causal_lm(folder, dtype) for dtype in (torch.bfloat16, torch.float32)]
+    assert [how["backend"] for how in calls] == ["pread", "mmap"]
+    assert [next(model.parameters()).dtype for model in models] == [torch.bfloat16, torch.float32]
+
+
+@pytest.mark.slow
 def test_a_model_is_loaded_without_what_nothing_here_uses(folder):
     """If it failed: a guardrail of a small model would take 200 MB more, and each start a second."""
     code = (
         "import pathlib, sys; from monitorbench.engines.stored import model_folder as loads;"
         "folder = pathlib.Path(sys.argv[1]); loads.load_tokenizer(folder);"
         "loads.load_causal_lm(folder, 'float32');"
-        "print(*sorted({'sklearn', 'pandas', 'triton'} & {*sys.modules})); import sklearn"
+        "print(*sorted({'boto3', 'scipy', 'sklearn', 'pandas', 'triton'} & {*sys.modules}));"
+        "import scipy.special, sklearn"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.intervention.critic import (
     BagOfWords,
+    Critic,
     CriticJudgement,
     failed,
     open_critic,
@@ -128,11 +130,16 @@ def model(
     return study, fake, renderer
 
 
+def critic_of(study: Study, folder: Path) -> AbstractContextManager[Critic]:
+    """The critic of a pilot's study, with nothing to be fitted to."""
+    return open_critic(study.monitor, study.engine, study.pilot.prompt, study.paths.models, [], folder)
+
+
 def test_a_model_is_asked_with_its_own_prompt_and_once(model: tuple[Study, Fake, Renderer], tmp_path: Path):
     """The judge's machinery: one renderer, one score, and equal runs of two conditions judged once."""
     study, fake, renderer = model
     samples = runs(0, 2)[:5]
-    with open_critic(study, [], tmp_path) as critic:
+    with critic_of(study, tmp_path) as critic:
         found = critic.judge(samples)
         assert fake.prompts == [renderer.render(sample) for sample in samples]
         assert found == [
@@ -141,7 +148,7 @@ def test_a_model_is_asked_with_its_own_prompt_and_once(model: tuple[Study, Fake,
         assert critic.judge(samples) == found
     assert len(fake.prompts) == len(samples)
     assert fake.closed
-    with open_critic(study, [], tmp_path) as critic:
+    with critic_of(study, tmp_path) as critic:
         assert critic.judge(samples[:1]) == found[:1], "kept on disk for a pilot that goes on"
     assert len(fake.prompts) == len(samples)
 
@@ -154,14 +161,14 @@ def test_a_run_too_long_for_the_context_has_a_judgement_or_a_reason(
     small = study.monitor.model_copy(update={"context_tokens": 600})
     turns = [AgentTurn("wait", "", "Nothing happens. " * 20)] * 20
     long = sample_of_run("t", 0, "a", "goal " * 50, "opening", turns)
-    with open_critic(study.model_copy(update={"monitor": small}), [], tmp_path) as critic:
+    with critic_of(study.model_copy(update={"monitor": small}), tmp_path) as critic:
         (kept,) = critic.judge([long])
     assert kept.p_fail == pytest.approx(0.3)
     whole = study.pilot.model_copy(
         update={"prompt": study.pilot.prompt.model_copy(update={"too_long": "unscored"})}
     )
     refusing = study.model_copy(update={"monitor": small, "pilot": whole})
-    with open_critic(refusing, [], tmp_path / "other") as critic:
+    with critic_of(refusing, tmp_path / "other") as critic:
         (refused,) = critic.judge([long])
     assert refused.p_fail is None
     assert refused.reason.startswith("too_long")

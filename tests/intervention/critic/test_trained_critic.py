@@ -15,6 +15,7 @@ from monitorbench.intervention.transcripts import EPISODES, Episode
 from monitorbench.runs.keyed_log import read_log
 
 
+@pytest.mark.slow
 def test_a_critic_is_trained_on_a_pilots_runs_and_judges_another(
     compose_study: Callable[..., Study], tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

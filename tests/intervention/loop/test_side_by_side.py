@@ -230,7 +230,8 @@ def test_as_many_as_engine_and_environment_allow(
     compose_study: Callable[..., Study], overrides: tuple[str, ...], n: int
 ):
     """TextWorld's interpreters live in this process, and a model of this process does one thing at a time."""
-    assert tasks_at_once(compose_study("pilot", "environment=gsm8k", "engine=openai", *overrides)) == n
+    of = compose_study("pilot", "environment=gsm8k", "engine=openai", *overrides)
+    assert tasks_at_once(of.environment, of.agent, of.engine, of.monitor, of.pilot.concurrency) == n
 
 
 def test_after_a_failure_the_runs_at_hand_are_kept_and_none_is_begun():

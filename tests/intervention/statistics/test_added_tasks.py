@@ -1,5 +1,6 @@
 """A pilot to which tasks are added is decided on again at the error that is left."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,29 @@ def test_looks_are_followed_by_looks(tmp_path: Path) -> None:
         at_its_error(pooled(2), QUICK, tmp_path)
     decided(tmp_path / "plain", pooled(1))
     assert at_its_error(pooled(2), LOOKS, tmp_path / "plain").decided_before == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (lambda text: text.replace("seed,", ""), r"pairs\.csv, line 2: 5 values under 4 names"),
+        (
+            lambda text: text.replace("seed", "draw"),
+            r"pairs\.csv: no column 'seed'; expected agent, condition",
+        ),
+        (lambda text: f"{text}agent,rollback\n", r"pairs\.csv, line \d+: 2 values under 5 names"),
+        (lambda text: text.replace("agent,rollback", '"agent"x,rollback', 1), r"pairs\.csv, after line 1: "),
+        (lambda text: "", r"pairs\.csv: nothing in it"),
+    ],
+)
+def test_pairs_that_somebody_edited_are_named(edit: Callable[[str], str], said: str, tmp_path: Path) -> None:
+    """The next pilot in the folder would end in a traceback over a file that it does not need."""
+    decided(tmp_path, pooled(1))
+    (file,) = tmp_path.glob("*/pairs.csv")
+    file.write_text(edit(file.read_text()))
+    with pytest.raises(UserError, match=said) as raised:
+        at_its_error(pooled(2), QUICK, tmp_path)
+    assert "\n" not in str(raised.value)
 
 
 def test_obeying_the_advice_keeps_the_error() -> None:

@@ -108,11 +108,13 @@ class _Draft(NamedTuple):
     """Runs of lines of the misbehavior's code that show it, without their indentation."""
 
 
-def special_cased_pairs(problems: Sequence[CodingProblem], *, seed: int) -> tuple[list[Pair], dict[str, int]]:
-    """Build up to two pairs per problem; also count what was kept and what was rejected, by reason.
+def special_cased_pairs(
+    problems: Sequence[CodingProblem], *, seed: int, own_checks: bool = True
+) -> tuple[list[Pair], dict[str, int]]:
+    """Build up to four pairs per problem; also count what was kept and what was rejected, by reason.
 
     The same problem and seed give the same pairs, whatever other problems are there. Costs some thousand
-    short sandbox runs for the whole of HumanEval.
+    short sandbox runs for the whole of HumanEval. Without `own_checks` no response is asked to bring any.
 
     Raises:
         SandboxUnavailable: where foreign code can't be isolated.
@@ -123,7 +125,7 @@ def special_cased_pairs(problems: Sequence[CodingProblem], *, seed: int) -> tupl
     drafts = [
         draft
         for task, failing, passing in _wrong_attempts(tasks, seed)
-        for draft in _drafts(task, failing, passing, seed, counts)
+        for draft in _drafts(task, failing, passing, seed, own_checks, counts)
     ]
     return _proven(drafts, counts), dict(counts)
 
@@ -162,10 +164,12 @@ def _drafts(
     failing: Sequence[ast.FunctionDef],
     passing: Sequence[ast.FunctionDef],
     seed: int,
+    brings_checks: bool,
     counts: Counter[str],
 ) -> list[_Draft]:
     drafts: list[_Draft] = []
-    cues = task.rng(seed, "cues").sample(sorted(PHRASES.incentives), _PAIRS_PER_PROBLEM)
+    eligible = [cue for cue in sorted(PHRASES.incentives) if brings_checks or cue not in PHRASES.own_checks]
+    cues = task.rng(seed, "cues").sample(eligible, _PAIRS_PER_PROBLEM)
     rates = [rate for _, rate in EXPLOITS.values()]
     kinds = task.rng(seed, "exploits").choices(list(EXPLOITS), rates, k=_PAIRS_PER_PROBLEM)
     honest_failures, remaining = list(passing), list(failing)

@@ -221,20 +221,24 @@ def client_errors() -> tuple[type[Exception], ...]:
 
 @functools.cache
 def _transformers() -> Any:
-    """The library, imported without scikit-learn, and on a CPU without triton, which it takes where it can.
+    """The library, imported without packages that nothing here uses of it and that it takes where it can.
 
-    The one is for assisted decoding, the other for compiling on GPUs: 200 MB, and a second.
+    They are for assisted decoding (scikit-learn), losses of images (scipy), clouds (boto3), and on GPUs alone
+    for compiling (triton): 240 MB, and a second.
     """
     import torch
 
-    unused = ("sklearn",) if torch.cuda.is_available() else ("sklearn", "triton")
-    hidden = [name for name in unused if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None: as if it were not installed
+    unused = ("boto3", "scipy", "sklearn", *(() if torch.cuda.is_available() else ("triton",)))
+    loaded = {name: sys.modules.get(name) for name in unused}
+    sys.modules.update(dict.fromkeys(unused))  # None: as if it were not installed
     try:
         import transformers.generation.utils
     finally:
-        for name in hidden:
-            del sys.modules[name]
+        for name, module in loaded.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
     return transformers
 
 
@@ -260,7 +264,7 @@ def load_causal_lm(folder: Path, dtype: Any, attention: str = "sdpa") -> Any:
     """
     from safetensors import SafetensorError
 
-    with foreign_code_refused(folder):
+    with foreign_code_refused(folder), _unmapped(folder, dtype):
         try:
             model, loading_info = _transformers().AutoModelForCausalLM.from_pretrained(
                 folder,
@@ -278,6 +282,25 @@ def load_causal_lm(folder: Path, dtype: Any, attention: str = "sdpa") -> Any:
             "get the model again"
         )
     return model
+
+
+@contextmanager
+def _unmapped(folder: Path, dtype: Any) -> Iterator[None]:
+    """Have transformers read weights of another dtype tensor by tensor, where it would map the whole file.
+
+    The pages of a mapped file stay in memory until its last tensor is converted.
+    """
+    config = json_object(folder / "config.json", "a whole model")
+    if config.get("dtype", config.get("torch_dtype")) == str(dtype).removeprefix("torch."):
+        yield
+        return
+    modeling = _transformers().modeling_utils
+    mapped = modeling.safe_open
+    modeling.safe_open = lambda file, **options: mapped(file, **options | {"backend": "pread"})
+    try:
+        yield
+    finally:
+        modeling.safe_open = mapped
 
 
 @contextmanager

@@ -4,7 +4,6 @@ Promises: a chat is read whole or refused with line and field; a text that merel
 and is counted; a sample without a text says so in its place, and is counted.
 """
 
-import hashlib
 import json
 import logging
 from collections.abc import Sequence
@@ -14,19 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from monitorbench.conversations.chats import cell, chat_in
+from monitorbench.conversations.chats import BEGINS_LIKE_A_CHAT, cell, chat_in
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.interop.imports.columns import ImportedColumns
 from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.samples import Keys
-from monitorbench.interop.imports.values import refuse, texts
+from monitorbench.interop.imports.values import hashes, refuse, texts
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import SAMPLE_SCHEMA, Message, Role, content_id
 
 Chat = tuple[Message, ...]
 _log = logging.getLogger(__name__)
 _NO_REQUEST, _NO_RESPONSE = "[no request was imported]", "[no text was imported: {}]"
-_quoted = json.encoder.encode_basestring
 _AT_ONCE = 65_536
 
 
@@ -60,7 +58,7 @@ def read_side(
     rows = np.flatnonzero(is_present)[::-1]
     first[keys.samples[rows]] = rows
     values = cells.values.take(pa.array(first, mask=first < 0))
-    if not pc.any(pc.match_substring_regex(values, r"^\s*[\[{]")).as_py():
+    if not pc.any(pc.match_substring_regex(values, BEGINS_LIKE_A_CHAT)).as_py():
         return ConversationSide(values, None)
     return _of_chats(cells.chats(first.tolist()))
 
@@ -196,14 +194,21 @@ def _plain(contents: pa.Array, speaker: Role) -> pa.Array:
 def _plain_ids(pairs: pa.Array, requests: pa.Array, responses: pa.Array) -> pa.Array:
     """`records.content_id` of one message each, without a record for each."""
     empty_fields = '"thinking":"","tool_call_id":"","tool_calls":[]}]'
-    ids: list[str] = []
+    parts = []
     for start in range(0, len(pairs), _AT_ONCE):
-        parts = (column.slice(start, _AT_ONCE).to_pylist() for column in (pairs, requests, responses))
-        ids += [
-            hashlib.sha256(
-                f'[{_quoted(pair)},[{{"content":{_quoted(request)},"role":"user",{empty_fields},'
-                f'[{{"content":{_quoted(response)},"role":"assistant",{empty_fields}]'.encode()
-            ).hexdigest()[:16]
-            for pair, request, response in zip(*parts, strict=True)
-        ]
-    return pa.array(ids, pa.string())
+        pair, request, response = (
+            _quoted(column.slice(start, _AT_ONCE)) for column in (pairs, requests, responses)
+        )
+        asked = f',"role":"user",{empty_fields},[{{"content":'
+        answered = f',"role":"assistant",{empty_fields}]'
+        content = ("[", pair, ',[{"content":', request, asked, response, answered)
+        parts.append(hashes(pc.binary_join_element_wise(*content, "")))
+    return pa.concat_arrays(parts)
+
+
+def _quoted(contents: pa.Array) -> pa.Array:
+    """Texts as JSON has them."""
+    codes = np.frombuffer(contents.buffers()[2] or b"", np.uint8)
+    if ((codes < ord(" ")) | (codes == ord('"')) | (codes == ord("\\"))).any():
+        return pa.array(map(json.encoder.encode_basestring, contents.to_pylist()), pa.string())
+    return pc.binary_join_element_wise('"', contents, '"', "")

@@ -4,7 +4,6 @@ Promises: the directory appears when it is whole. Every sample keeps the file's 
 dataset whose file has no responses says so (`without_texts`), for whoever would read them.
 """
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from monitorbench.config.base import Config, UserError
-from monitorbench.corpus.store import ShardWriter, shards_of
+from monitorbench.corpus.store import ShardWriter, digest_of, shards_of
 from monitorbench.interop.imports.conversations import ConversationSide, stored
 from monitorbench.interop.imports.samples import SPLITS, Samples
+from monitorbench.interop.imports.values import hashes
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import SAMPLE_SCHEMA, Construction, Label, LabelSource, Split
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.files import content_hash
+from monitorbench.untrusted_rows import parquet_table
 
 _ROWS = 131_072
 _log = logging.getLogger(__name__)
@@ -69,19 +68,18 @@ def write_dataset(
         splits: dict[str, Any] = {}
         for split, indices in rows.items():
             writer = ShardWriter(folder / split.value, "part", _ROWS)
-            parts = [
-                _table(samples, split, pairs, request, response, indices[start : start + _ROWS])
-                for start in range(0, len(indices), _ROWS)
-            ]
-            ids[split] = pa.concat_arrays([shard["id"].combine_chunks() for shard in parts])
-            _refuse_equal(ids[split], samples.names.take(pa.array(indices)))
-            for shard in parts:
+            own_ids = []
+            for start in range(0, len(indices), _ROWS):
+                at = indices[start : start + _ROWS]
+                shard = _table(samples, split, pairs, request, response, at)
+                own_ids.append(shard["id"].combine_chunks())
                 writer.write(shard)
-            digests = writer.close()
+            ids[split] = pa.concat_arrays(own_ids)
+            _refuse_equal(ids[split], samples.names.take(pa.array(indices)))
             splits[split.value] = {
                 "samples": len(indices),
                 "pairs": _n_pairs(samples, pairs, indices),
-                "sha256": next(iter(digests.values())) if len(digests) == 1 else content_hash(digests),
+                "sha256": digest_of(writer.close()),
             }
         results |= {"dropped": {}, "splits": splits, "without_texts": response.is_absent, **facts}
     return Written(run.path, ids, rows)
@@ -91,13 +89,8 @@ def _pair_ids(samples: Samples) -> pa.Array:
     """Return the file's pair of each sample, or a pair of its own, as `dataset=jsonl` has it."""
     if pc.all(pc.not_equal(samples.pairs, "")).as_py():
         return samples.pairs
-    pairs, own = samples.pairs.to_pylist(), samples.names.to_pylist()
-    return pa.array(
-        [
-            pair or f"row-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-            for pair, name in zip(pairs, own, strict=True)
-        ]
-    )
+    own = pc.binary_join_element_wise("row-", hashes(samples.names), "")
+    return pc.if_else(pc.equal(samples.pairs, ""), own, samples.pairs)
 
 
 def _table(
@@ -165,5 +158,5 @@ def _n_pairs(samples: Samples, pairs: pa.Array, at: IntArray) -> dict[str, int]:
 
 
 def _ids_of(directory: Path, split: Split) -> pa.Array:
-    columns = [pq.read_table(shard, columns=["id"])["id"] for shard in shards_of(directory, split)]
+    columns = [parquet_table(shard, ["id"])["id"] for shard in shards_of(directory, split)]
     return pa.concat_arrays([column.combine_chunks() for column in columns])

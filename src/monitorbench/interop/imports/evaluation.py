@@ -5,7 +5,7 @@ splits: its name, version, prompt and how its scores were read; never the file, 
 """
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from monitorbench.interop.imports.dataset import Written
 from monitorbench.interop.imports.monitors import ForeignMonitor
 from monitorbench.interop.imports.samples import Keys, Samples
 from monitorbench.interop.imports.scores import Rows, Scored
-from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.interop.imports.values import hex_digits
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.score_facts import score_facts
 from monitorbench.records import Label, Split, UnscoredReason
 from monitorbench.runs.files import content_hash
@@ -124,30 +125,36 @@ def _write_verdicts(file: Path, ids: pa.Array, found: Scored, at: IntArray, judg
     with file.open("wb") as stream:
         for start in range(0, len(at), _AT_ONCE):
             rows = at[start : start + _AT_ONCE]
-            stream.write(b"".join(_lines(ids.slice(start, _AT_ONCE).to_pylist(), found, rows, judge)))
+            lines = _lines(ids.slice(start, _AT_ONCE), found, rows, judge)
+            whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+            stream.write(pc.binary_join(whole, "")[0].as_buffer())
 
 
-def _lines(ids: Sequence[str], found: Scored, rows: IntArray, judge: str) -> Iterator[bytes]:
-    labels = {
-        1.0: f'"{Label.MISBEHAVIOR}","unscored":null,"detail":""',
-        0.0: f'"{Label.BENIGN}","unscored":null,"detail":""',
-        -1.0: f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no score in the imported file"',
-        -2.0: f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no row in the imported file"',
-    }
-    flagged = np.where(
-        np.isnan(found.flagged[rows]), np.where(found.has_rows[rows], -1.0, -2.0), found.flagged[rows]
+def _lines(ids: pa.Array, found: Scored, rows: IntArray, judge: str) -> pa.Array:
+    labels = (
+        f'"{Label.BENIGN}","unscored":null,"detail":""',
+        f'"{Label.MISBEHAVIOR}","unscored":null,"detail":""',
+        f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no score in the imported file"',
+        f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no row in the imported file"',
     )
-    columns = (flagged, found.scores[rows], found.seconds[rows], found.cost[rows])
-    for sample, label, score, seconds, cost in zip(
-        ids, *(column.tolist() for column in columns), strict=True
-    ):
-        body = (
-            f'{{"key":"{sample}{judge}","sample_id":"{sample}","prompt":"{PROMPT}","answer":"",'
-            f'"label":{labels[label]},"score":{"null" if score != score else repr(score)},"label_mass":null,'
-            f'"finish_reason":"imported","prompt_tokens":0,"completion_tokens":0,'
-            f'"seconds":{seconds!r},"cost":{cost!r}'
-        ).encode()
-        yield b'%s,"crc32":"%08x"}\n' % (body, zlib.crc32(body))
+    unscored = np.where(found.has_rows[rows], 2, 3)
+    label = np.where(np.isnan(found.flagged[rows]), unscored, np.nan_to_num(found.flagged[rows]))
+    bodies = pc.binary_join_element_wise(
+        *('{"key":"', ids, f'{judge}","sample_id":"', ids, f'","prompt":"{PROMPT}","answer":"","label":'),
+        *(pa.array(labels).take(pa.array(label.astype(np.int64))), ',"score":', _written(found.scores[rows])),
+        ',"label_mass":null,"finish_reason":"imported","prompt_tokens":0,"completion_tokens":0,"seconds":',
+        *(_written(found.seconds[rows]), ',"cost":', _written(found.cost[rows])),
+        "",
+    )
+    checks = np.fromiter(map(zlib.crc32, pc.cast(bodies, pa.binary()).to_pylist()), ">u4", len(rows))
+    return pc.binary_join_element_wise(bodies, ',"crc32":"', hex_digits(checks.tobytes(), 8), '"}\n', "")
+
+
+def _written(values: FloatArray) -> pa.Array:
+    """Numbers as JSON, each distinct one written once; NaN is null."""
+    encoded = pc.dictionary_encode(pa.array(values.view(np.int64)))  # by their bits: -0.0 is not 0.0
+    distinct = encoded.dictionary.to_numpy().view(np.float64).tolist()
+    return pa.array(["null" if value != value else repr(value) for value in distinct]).take(encoded.indices)
 
 
 def steps_of(keys: Keys, samples: Samples, found: Rows) -> pa.Table | None:

@@ -18,7 +18,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.columns import ImportedColumns
 from monitorbench.interop.imports.readers.open import ImportedFiles
-from monitorbench.interop.imports.values import flags, refuse, texts, whole_numbers
+from monitorbench.interop.imports.values import flags, hashes, refuse, texts, whole_numbers
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.records import Split
 
@@ -246,8 +246,7 @@ def _groups(
 
 def _by_request(requests: pa.Array) -> pa.Array:
     encoded = pc.dictionary_encode(requests)
-    digests = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in encoded.dictionary.to_pylist()]
-    return pa.array([f"request-{text}" for text in digests], pa.string()).take(encoded.indices)
+    return pc.binary_join_element_wise("request-", hashes(encoded.dictionary), "").take(encoded.indices)
 
 
 def _cells(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str, default: str) -> pa.Array:

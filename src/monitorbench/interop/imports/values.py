@@ -1,5 +1,7 @@
 """A column's values as numbers, flags, names or texts; what is none is refused by line and field."""
 
+import hashlib
+from binascii import hexlify
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,6 +16,7 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SHARE = r"^(?P<part>\d+\.?\d*|\.\d+)\s*(?:%|/\s*(?P<whole>\d+\.?\d*))$"
 _DECIMAL_COMMA = r"^([+-]?0*),(\d+\s*%?)$", r"^([+-]?\d+),(\d{1,2}\s*%?)$", r"^([+-]?\d+),(\d{4,}\s*%?)$"
 """Numbers whose comma can't divide thousands."""
+_AT_ONCE = 65_536
 _WITHIN = 1e-9
 """Distance that a rescaled score may lie outside [0, 1] by rounding."""
 
@@ -49,19 +52,36 @@ def numbers(
         values: FloatArray = filled.to_numpy(zero_copy_only=False)
     else:
         plain = pc.utf8_trim_whitespace(texts(read, name))
-        for pattern in _DECIMAL_COMMA:
-            plain = pc.replace_substring_regex(plain, pattern, r"\1.\2")
-        is_number = pc.match_substring_regex(plain, _NUMBER)
-        if whole is not None and not pc.all(is_number).as_py():
-            plain = _shares(plain, whole)
-            is_number = pc.match_substring_regex(plain, _NUMBER)
-        _refuse_first(read, pc.invert(is_number), name, "is no number", "a number")
-        plain = pc.fill_null(pc.replace_substring_regex(plain, r"^\+", ""), "nan")
-        values = pc.cast(plain, pa.float64()).to_numpy()
+        parsed = _parsed(plain)
+        values = _spelled(read, name, plain, whole) if parsed is None else parsed
     _refuse_first(read, pa.array(np.isinf(values)), name, "is no finite number", "a number")
     if least is not None:
         _refuse_first(read, pa.array(values < least), name, "is too low", f"{least:g} or more")
     return np.array(values)
+
+
+def _parsed(plain: pa.Array) -> FloatArray | None:
+    """The texts as numbers, NaN for null, where each is a finite number as computers write them."""
+    try:
+        parsed = pc.cast(plain, pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    values: FloatArray = parsed.to_numpy(zero_copy_only=False)
+    return values if np.isfinite(values).sum() == len(values) - parsed.null_count else None
+
+
+def _spelled(read: ImportedFiles, name: str, plain: pa.Array, whole: float | None) -> FloatArray:
+    """The texts as numbers, as people write them; what is none is refused."""
+    for pattern in _DECIMAL_COMMA:
+        plain = pc.replace_substring_regex(plain, pattern, r"\1.\2")
+    is_number = pc.match_substring_regex(plain, _NUMBER)
+    if whole is not None and not pc.all(is_number).as_py():
+        plain = _shares(plain, whole)
+        is_number = pc.match_substring_regex(plain, _NUMBER)
+    _refuse_first(read, pc.invert(is_number), name, "is no number", "a number")
+    plain = pc.fill_null(pc.replace_substring_regex(plain, r"^\+", ""), "nan")
+    values: FloatArray = pc.cast(plain, pa.float64()).to_numpy()
+    return values
 
 
 def _shares(plain: pa.Array, whole: float) -> pa.Array:
@@ -90,16 +110,22 @@ def flags(
     others: str = "import.misbehavior_values and import.benign_values set others",
 ) -> FloatArray:
     """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused with what `others` says."""
-    words = [word.casefold() for word in (*of_misbehavior, *of_benign)]
+    numbers_of = {**dict.fromkeys(of_misbehavior, 1.0), **dict.fromkeys(of_benign, 0.0)}
+    listed = ", ".join(repr(word.casefold()) for word in numbers_of)
+    return _of_words(read, name, numbers_of, "is no label", f"{listed}; {others}")
+
+
+def _of_words(
+    read: ImportedFiles, name: str, numbers_of: Mapping[str, float | None], what: str, expected: str
+) -> FloatArray:
+    """The number of each word [rows], NaN where there is none; any other word is refused."""
     plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
-    positions = pc.index_in(plain, value_set=pa.array(words))
+    positions = pc.index_in(plain, value_set=pa.array([word.casefold() for word in numbers_of]))
     is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
-    is_wrong = pc.invert(pc.or_(pc.is_valid(positions), is_missing))
-    values = ", ".join(map(repr, words))
-    _refuse_first(read, is_wrong, name, "is no label", f"{values}; {others}")
-    codes = np.array([1.0] * len(of_misbehavior) + [0.0] * len(of_benign) + [np.nan])
-    flagged: FloatArray = codes[pc.fill_null(positions, len(words)).to_numpy()]
-    return flagged
+    _refuse_first(read, pc.invert(pc.or_(pc.is_valid(positions), is_missing)), name, what, expected)
+    codes = np.array([*numbers_of.values(), None], dtype=np.float64)
+    of_words: FloatArray = codes[pc.fill_null(positions, len(numbers_of)).to_numpy()]
+    return of_words
 
 
 def scores(
@@ -107,14 +133,7 @@ def scores(
 ) -> FloatArray:
     """[rows] in [0, 1], NaN where there is none: rescaled from `scale`, or the number of each level."""
     if levels is not None:
-        plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
-        positions = pc.index_in(plain, value_set=pa.array([level.casefold() for level in levels]))
-        is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
-        is_wrong = pc.invert(pc.or_(pc.is_valid(positions), is_missing))
-        _refuse_first(read, is_wrong, name, "is no level", f"one of {', '.join(levels)} (import.levels)")
-        of_level = np.array([np.nan if level is None else level for level in (*levels.values(), None)])
-        level_scores: FloatArray = of_level[pc.fill_null(positions, len(levels)).to_numpy()]
-        return level_scores
+        return _of_words(read, name, levels, "is no level", f"one of {', '.join(levels)} (import.levels)")
     low, high = scale
     values = (numbers(read, name, whole=max(scale)) - low) / (high - low)
     outside = (values < -_WITHIN) | (values > 1 + _WITHIN)
@@ -124,6 +143,21 @@ def scores(
         read, pa.array(outside), name, "is outside the scale", f"a number in {ends} (import.scale){hint}"
     )
     return np.clip(values, 0.0, 1.0)
+
+
+def hashes(values: pa.Array) -> pa.Array:
+    """The first 16 hex digits of each text's SHA-256."""
+    packed = pc.cast(values, pa.binary())
+    parts = (packed.slice(start, _AT_ONCE).to_pylist() for start in range(0, len(packed) or 1, _AT_ONCE))
+    digests = (b"".join(hashlib.sha256(text).digest()[:8] for text in part) for part in parts)
+    return pa.concat_arrays([hex_digits(part, 16) for part in digests])
+
+
+def hex_digits(content: bytes, width: int) -> pa.Array:
+    """Texts of `width` hex digits each, the bytes of one behind those of another."""
+    digits = hexlify(content)
+    ends = np.arange(0, len(digits) + 1, width, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(digits))
 
 
 def refuse(read: ImportedFiles, row: int, name: str, what: str, expected: str) -> None:

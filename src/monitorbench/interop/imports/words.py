@@ -13,8 +13,7 @@ from monitorbench.interop.imports.conversations import ConversationSide
 from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.interop.imports.scores import Scored
-from monitorbench.metrics.inverted import inverted_warning
-from monitorbench.metrics.score_facts import COUNTED_AS
+from monitorbench.metrics.score_facts import COUNTED_AS, inverted_warning
 from monitorbench.records import Split
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from monitorbench.config.pilot import Pilot
 from monitorbench.config.study import Study
@@ -76,7 +76,8 @@ def run_live(study: Study) -> LiveRuns:
         outcomes = _outcomes(study.pilot, study.seed, run, read_log(run.path / EPISODES, Episode))
         _count_broken(outcomes, run.path)
         return LiveRuns(run.path, outcomes)
-    at_once = tasks_at_once(study)
+    most = study.pilot.concurrency
+    at_once = tasks_at_once(study.environment, study.agent, study.engine, study.monitor, most)
     with run.recording(study) as results, open_agent(study.agent, study.paths.models, at_once) as agent:
         key = content_hash(run.identity)
         common = Common(study.environment, agent, study.pilot, study.seed, key, at_once)
@@ -90,7 +91,9 @@ def run_live(study: Study) -> LiveRuns:
         write_critic_data(
             run.path / "critic_data.jsonl", {Split.TRAIN: training, Split.VALIDATION: validation}
         )
-        with open_critic(study, fitted_to or training, run.path) as critic:
+        monitor, engine, models = study.monitor, study.engine, study.paths.models
+        fitted_to = fitted_to or training
+        with open_critic(monitor, engine, study.pilot.prompt, models, fitted_to, run.path) as critic:
             calibration = calibrate(
                 critic,
                 samples_of(alone["validation"], study.pilot.min_step),
@@ -123,21 +126,17 @@ def run_live(study: Study) -> LiveRuns:
 
 def _directory(study: Study, fitted_to: Sequence[Sample]) -> RunDirectory:
     name = f"{study.environment.name}-{agent_name(study.agent)}-{study.monitor.name}"
-    return RunDirectory(study.paths.runs / "episodes", name, _identity(study, fitted_to))
-
-
-def _identity(study: Study, fitted_to: Sequence[Sample]) -> dict[str, Any]:
-    """All that decides the runs; statistics don't, nor does the place of a file."""
-    pilot = study.pilot.model_dump(mode="json", exclude=_DECIDES_NO_RUN)
-    return {
+    # All that decides the runs; statistics don't, nor does the place of a file.
+    identity = {
         "environment": study.environment.identity(),
         "agent": agent_identity(study.agent),
         "critic": critic_identity(study.monitor, study.engine, study.pilot.prompt),
         "critic_data": content_hash([[sample.id, sample.label] for sample in fitted_to]) if fitted_to else "",
-        "pilot": pilot,
+        "pilot": study.pilot.model_dump(mode="json", exclude=_DECIDES_NO_RUN),
         "seed": study.seed,
         "version": LIVE_VERSION,
     }
+    return RunDirectory(study.paths.runs / "episodes", name, identity)
 
 
 def _outcomes(pilot: Pilot, seed: int, run: RunDirectory, episodes: Sequence[Episode]) -> list[Outcome]:

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine
 from monitorbench.config.monitor import Monitor
+from monitorbench.config.pilot import Agent as AgentSettings
 from monitorbench.config.pilot import Environments, Pilot, ScriptedAgent
-from monitorbench.config.study import Study
 from monitorbench.intervention.environments.tasks import Environment, Opens, open_tasks
 from monitorbench.intervention.loop.agents import Agent, ChosenAction, Policy, Situation
 from monitorbench.intervention.loop.episode import (
@@ -40,16 +40,16 @@ from monitorbench.runs.keyed_log import KeyedLog
 from monitorbench.runs.progress import progress
 
 
-def tasks_at_once(study: Study) -> int:
-    """How many tasks of the study's pilot run side by side: at least 1."""
-    if not study.environment.side_by_side:
+def tasks_at_once(
+    environment: Environments, agent: AgentSettings, engine: Engine, monitor: Monitor, most: int | None
+) -> int:
+    """How many tasks of a pilot run side by side: at least 1, at most `most`."""
+    if not environment.side_by_side:
         return 1
-    agent, most = study.agent, study.pilot.concurrency
-    requests = (
-        critic_requests(study.engine, study.monitor)
-        if isinstance(agent, ScriptedAgent)
-        else agent.engine.concurrency
-    )
+    if isinstance(agent, ScriptedAgent):
+        requests = critic_requests(engine, monitor)
+    else:
+        requests = agent.engine.concurrency
     return requests if most is None else min(requests, most)
 
 

@@ -9,7 +9,6 @@ runs that hold all runs of an earlier decision, and tasks or seeds besides, are 
 of the error (`PilotStatistics.error`).
 """
 
-import csv
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -42,6 +41,7 @@ from monitorbench.intervention.statistics.exact import unconditional_test
 from monitorbench.intervention.statistics.intervals import chosen_in_draws, draw_rates, effect_tails
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.significance import holm
+from monitorbench.untrusted_rows import rows
 
 
 def analyse(outcomes: Sequence[Outcome], settings: PilotStatistics) -> PilotDecision:
@@ -177,13 +177,16 @@ def at_its_error(outcomes: Sequence[Outcome], settings: PilotStatistics, pilots:
 
 
 def _read_pairs(file: Path) -> Pairs:
-    with file.open(newline="", encoding="utf-8") as stream:
-        return _by_condition(csv.reader(stream))
+    names = tuple(PairOutcome.model_fields)
+    try:
+        return _by_condition([row.fields[name] for name in names] for row in rows(file))
+    except KeyError as error:
+        raise UserError(f"{file}: no column {error}; expected {', '.join(names)}") from error
 
 
-def _by_condition(rows: Iterable[Sequence[str]]) -> Pairs:
+def _by_condition(entries: Iterable[Sequence[str]]) -> Pairs:
     pairs: Pairs = defaultdict(set)
-    for agent, condition, task, seed, cell in rows:
+    for agent, condition, task, seed, cell in entries:
         pairs[agent, condition].add((task, seed, cell))
     return pairs
 

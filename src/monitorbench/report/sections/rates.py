@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from monitorbench.metrics.inverted import is_inverted
 from monitorbench.metrics.marks import SIGN, has_mark, headlines_in_words, marks_in_words, strata, title
 from monitorbench.metrics.results import Results, short_names
+from monitorbench.metrics.score_facts import is_inverted
 from monitorbench.metrics.table import Numbers, is_cell
 from monitorbench.metrics.written import DASH, interval_of, rate, value_of
 from monitorbench.report.figures.drawing import INK, MARK_ID, draw, ink_on, linked, shortened

@@ -25,6 +25,7 @@ from monitorbench.runs.verdict_log import read_run
 from monitorbench.scoring.calibrate import judge_id, unseen
 from monitorbench.scoring.combination.ensembles import Ensemble, combine
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered, with_distinct_names
+from monitorbench.untrusted_rows import parquet_table
 
 STEPS = "steps.parquet"
 _UNSCORED_LOW = -1.0
@@ -148,14 +149,12 @@ def _side(one: Evaluation, settings: Control) -> JudgedSplit:
 
 def _steps(one: Evaluation) -> Steps:
     """`steps.parquet` of a run: `sample_id`, `step`, `draw`, `score`, `label`; null is not known."""
-    import pyarrow.parquet as pq
-
     from monitorbench.corpus.store import reading
 
     is_listed = STEPS in read_finished(one.directory).get("files", {})
     file = checked_file(one.directory, STEPS) if is_listed else one.directory / STEPS
     with reading(file):
-        table = pq.read_table(file, columns=["sample_id", "step", "draw", "score", "label"])
+        table = parquet_table(file, ["sample_id", "step", "draw", "score", "label"])
         positions = pc.index_in(table["sample_id"].combine_chunks(), value_set=one.judged.sample_ids)
         numbers = positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         columns = [

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
 from monitorbench.metrics.choice.facts import Option
@@ -29,6 +28,7 @@ from monitorbench.metrics.robustness.worst import (
 from monitorbench.records import Label
 from monitorbench.runs.directory import checked_file, is_finished, read_checked, read_manifest
 from monitorbench.scoring.recommendation.candidates import CandidateRuns
+from monitorbench.untrusted_rows import parquet_table
 
 
 class Stressed(NamedTuple):
@@ -100,7 +100,7 @@ def robustness_at(of: Stressed, judged: Columns, threshold: float | None) -> Rob
     `judged` are the samples of the evaluation that was stressed.
     """
     cases: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in pq.read_table(checked_file(of.run, CASES)).to_pylist():
+    for row in parquet_table(checked_file(of.run, CASES)).to_pylist():
         cases[row["change"]].append(row)
     unchanged = _answers(judged, cases[UNCHANGED], threshold)
     compared: dict[str, ComparedChange] = {}

@@ -13,9 +13,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from monitorbench.metrics.choice.facts import Option, Recommendation, Rival, named_option
-from monitorbench.metrics.inverted import inverted_in_words, is_inverted
 from monitorbench.metrics.points_in_words import percent, share, threshold
 from monitorbench.metrics.robustness.worst import answer, worst_lines
+from monitorbench.metrics.score_facts import inverted_in_words, is_inverted
 from monitorbench.metrics.written import DASH, MINUS, amount, amount_interval, counted
 
 _CHECKS = {

@@ -13,7 +13,6 @@ from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
@@ -111,7 +110,5 @@ def _table(batches: Sequence[pa.RecordBatch], fields: Sequence[pa.Field], n_rows
     columns = {}
     for number, field in enumerate(fields):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.chunked_array(
-            [pc.cast(batch.column(number), kind) for batch in batches], kind
-        )
+        columns[field.name] = pa.chunked_array([batch.column(number).cast(kind) for batch in batches], kind)
     return pa.table(columns)
