@@ -106,7 +106,7 @@ def test_runs_stand_with_their_numbers_and_the_running_one_with_what_it_has(clie
     assert len(judged) == 40
     assert cells[4] == f"running 40 of {len(is_bad)}"
     assert cells[6:8] == [rate(float(np.mean(missed))), rate(float(np.mean(alarmed)))]
-    assert re.fullmatch(r"\.\d\d \[\.\d\d–(\.\d\d|1\.0)\]", rows["sharp-imported"][8])
+    assert re.fullmatch(r"\.\d{2,3} \[\.\d{2,3}–(\.\d{2,3}|1\.0)\]", rows["sharp-imported"][8])
     assert 'data-running="yes"' in page
 
 
