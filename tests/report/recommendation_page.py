@@ -79,6 +79,7 @@ def option(
         price=None,
         robustness=None,
         robustness_at="",
+        scale=None,
         at_test=at_test(missed, alarms),
         promise=promise(),
         difference=difference,

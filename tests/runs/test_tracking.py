@@ -261,8 +261,8 @@ def test_where_numbers_go_decides_no_name(compose_study: Callable[..., Study]) -
         "studies/transfer.py",
     }
     whole = {name for name, text in texts.items() if "study.model_dump(" in text}
-    # config.json in two; a study's training is composed anew; names are looked at in one, shown in one.
-    shown = {"training/pace.py"}
+    # config.json in two; a study's training is composed anew; names are looked at in one, shown in two.
+    shown = {"training/pace.py", "runs/comparison.py"}
     others = {"sweeps/sweep.py", "studies/transfer.py", "config/load.py"} | shown
     assert whole == {"runs/tracking.py", *others}
     assert 'write_json(self.path / "config.json", config.model_dump(' in texts["runs/directory.py"]

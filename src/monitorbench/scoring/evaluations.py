@@ -75,6 +75,8 @@ class Evaluation(NamedTuple):
     """[samples], strings: why the judge's own answer is no label; null where it is one."""
     usage: UsageFacts
     """Seconds, tokens and money an answer."""
+    scale: tuple[float, float] | None
+    """Values of an imported file that became scores of 0 and 1; None where its scores are as they were."""
     score_facts: ScoreFacts
     """Scores that are bounds, contradict their label, or are missing, and equal ones."""
 
@@ -176,8 +178,18 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
         judged=judged,
         reasons=reasons,
         usage=spent,
+        scale=_scale(judge_identity),
         score_facts=of_scores,
     )
+
+
+def _scale(judge: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Read the scale of an import's file from its judge's identity; None of [0, 1], and of words."""
+    read_as = judge.get("read_as") or {}
+    if read_as.get("levels") or read_as.get("scale", [0, 1]) == [0, 1]:
+        return None
+    low, high = read_as["scale"]
+    return low, high
 
 
 def _sent_on(combined: dict[str, Any] | None) -> SentOn | None:

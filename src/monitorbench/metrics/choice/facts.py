@@ -55,6 +55,9 @@ class Option(TypedDict):
     for `reason`, and where `thresholds`, or the monitor's own answers, are in its place."""
     thresholds: dict[str, float]
     """Thresholds by category, where each category has its own; else empty."""
+    scale: list[float] | None
+    """Values of the imported file that became scores of 0 and 1; None where its scores are as they were, and
+    of monitors that were judged here."""
     reason: str
     reads_answers: bool
     """Whether the monitor has no scores, so that its answers are read as scores of 0 and 1."""

@@ -131,6 +131,7 @@ def _options(
                 thresholds={name: value for name, value in limits.items() if name}
                 if position is not None
                 else {},
+                scale=None,
                 reason="" if position is not None else _why_none(monitor),
                 reads_answers=monitor.reads_answers and not limits,
                 calibration_cost=None if cost is None else cost + constant,

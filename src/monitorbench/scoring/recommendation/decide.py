@@ -18,6 +18,7 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.choice.facts import (
     DecisionFacts,
     MoreFacts,
+    Option,
     PilotSaid,
     PromiseKept,
     Recommendation,
@@ -90,6 +91,7 @@ def recommended(
             for contender in contenders
         ],
     )
+    _with_scales(recommendation["options"], [pair.test for pair in pairs])
     with_robustness(recommendation["options"], pairs, of_stress)
     recommendation["remarks"] = [
         *remarks(recommendation),
@@ -148,6 +150,7 @@ def decision_of(
         kept=[_kept(judged, n) for judged in points] if is_calibrated else [None] * n,
         is_calibrated=is_calibrated,
     )
+    _with_scales(recommendation["options"], read)
     if recommendation["monitor"] is not None and recommendation["prompt"] is not None:
         recommendation["voids"] = list(voids.get((recommendation["monitor"], recommendation["prompt"]), ()))
     recommendation["remarks"], recommendation["sentence"] = remarks(recommendation), sentence(recommendation)
@@ -156,6 +159,14 @@ def decision_of(
         recommendation["decision"], recommendation["more"] = "insufficient", more
         recommendation["sentence"] = sentence(recommendation)
     return decision_facts(recommendation)
+
+
+def _with_scales(options: Sequence[Option], evaluations: Sequence[Evaluation]) -> None:
+    """Fill in `scale` of the monitors that were imported from a file with a scale of its own, in place."""
+    scales = {(of.monitor, of.prompt): of.scale for of in evaluations}
+    for option in options:
+        scale = scales.get((option["monitor"], option["prompt"]))
+        option["scale"] = None if scale is None else list(scale)
 
 
 def _on_shared_samples(evaluations: Sequence[Evaluation]) -> list[Evaluation]:

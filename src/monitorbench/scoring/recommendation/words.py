@@ -49,6 +49,18 @@ def short(value: float) -> str:
     return text[1:] if text.startswith("0.") else text
 
 
+def on_own_scale(limit: float, scale: Sequence[float] | None) -> str:
+    """Write a threshold as the monitor's file has its scores: ` (above 66.4 on its own scale)`.
+
+    `scale` has the values of the file that became 0 and 1; "" without one.
+    """
+    if scale is None:
+        return ""
+    low, high = scale
+    side = "above" if low < high else "below"
+    return f" ({side} {threshold(low + limit * (high - low))} on its own scale)"
+
+
 def in_1000(value: float | None, bounds: Sequence[float] | None) -> str:
     """Write a number of samples in 1,000 as `2.0 [1.2–3.1]`."""
     if value is None:
@@ -123,7 +135,7 @@ def _template() -> Template:
     )
     plain.filters |= {"line": _line, "spoken": spoken}
     written_by = (amount, amount_interval, counted, in_1000, percent, share, short, signed_amount)
-    told_by = (inverted_in_words, is_inverted, threshold, worst_lines)
+    told_by = (inverted_in_words, is_inverted, on_own_scale, threshold, worst_lines)
     plain.globals |= {function.__name__: function for function in (*written_by, *told_by)}
     return plain.get_template("decision.txt.j2")
 
