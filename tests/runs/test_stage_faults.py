@@ -25,6 +25,7 @@ from monitorbench.report.pilot.flips import read_pilot
 from monitorbench.runs.directory import checked_file, read_checked, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
 from monitorbench.scoring.calibrate import read_operating_point
+from monitorbench.scoring.evaluations import read_evaluation
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTCOMES = ROOT / "examples" / "outcomes.jsonl"
@@ -178,7 +179,10 @@ def test_a_stage_that_was_struck_ends_as_if_nothing_had_been(fresh: Callable[[st
 
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "evaluate/*/verdicts.jsonl": read_verdicts,
+    "evaluate/*/verdicts.jsonl": lambda file: (
+        read_evaluation(file.parents[3] / "data", file.parent),  # which misses a line that is torn
+        read_verdicts(file),
+    ),
     "evaluate/*/metrics.json": lambda file: read_checked(file.parent, file.name),
     "baselines/*/metrics.json": lambda file: read_checked(file.parent, file.name),
     "calibrate/*/operating_point.json": lambda file: read_operating_point(file.parent),

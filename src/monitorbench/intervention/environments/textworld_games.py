@@ -30,7 +30,7 @@ from monitorbench.intervention.environments.tasks import (
     game_seeds,
     require_package,
 )
-from monitorbench.runs.files import folder_in_the_making, make_folder
+from monitorbench.runs.files import folder_in_the_making, make_folder, unwritable
 
 _ATTEMPTS = 20
 _NEXT_SEED = 999_999
@@ -61,7 +61,10 @@ def ensure_game(settings: TextWorldGames, seed: int) -> Path:
     folder = settings.games / game_task(settings, seed)
     if not (folder / "game.z8").is_file():
         with folder_in_the_making(folder) as unfinished:
-            _make(settings, seed, unfinished)
+            try:
+                _make(settings, seed, unfinished)
+            except OSError as error:
+                raise unwritable(unfinished, error) from error
     return folder
 
 
