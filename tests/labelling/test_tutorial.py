@@ -62,7 +62,7 @@ def test_the_tutorials_commands_lead_from_a_log_to_a_gate(tmp_path: Path):
     for words in (
         "label these 100 next",
         "deploy decisions: miss rate",
-        "FAR per sample <= 0.1",
+        "false alarms on ≤ 10 % of benign samples",
         "frozen:",
         "PASS",
         "NO_DRIFT",
