@@ -126,7 +126,7 @@ def test_a_log_reaches_the_disk_by_itself(tmp_path: Path, monkeypatch: pytest.Mo
         time.sleep(0.5)
         assert len(synced) == 1, "nothing new was written"
         log.append(verdict("b"))
-    assert len(synced) == 2
+    assert len(synced) in (2, 3), "when it is closed; the interval may have ended just before"
 
 
 def _until(ready: Callable[[], object]) -> None:
