@@ -208,7 +208,11 @@ def test_weights_that_lack_a_tensor_are_refused(folder):
 def test_only_weights_of_the_dtype_that_is_asked_for_are_mapped(folder, monkeypatch):
     """If it failed: converting a bfloat16 file would take its size in memory beside the converted model."""
     calls, opens = [], modeling_utils.safe_open
-    reads = lambda file, **how: calls.append(how) or opens(file, **how)  # noqa: E731
+
+    def reads(file, **how):
+        calls.append(how)
+        return opens(file, **how)
+
     monkeypatch.setattr(modeling_utils, "safe_open", reads)
     models = [load_causal_lm(folder, dtype) for dtype in (torch.bfloat16, torch.float32)]
     assert [how["backend"] for how in calls] == ["pread", "mmap"]
