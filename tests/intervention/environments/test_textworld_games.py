@@ -133,6 +133,12 @@ def test_a_step_before_reset_is_a_mistake_in_the_program(generated):
     environment.close()
 
 
+def test_a_game_does_not_hold_the_day_it_was_made(generated):
+    """The same seed would give other bytes tomorrow: Inform writes the date as the serial number."""
+    story = (ensure_game(generated, SEED) / "game.z8").read_bytes()
+    assert story[0x12:0x18] == b"000000"
+
+
 @pytest.mark.slow
 def test_the_same_seed_is_the_same_game_whatever_pythons_hash_seed(generated, tmp_path):
     """A task's id would name another game on another machine, and runs would not be matched."""

@@ -100,12 +100,25 @@ def _make(settings: TextWorldGames, seed: int, folder: Path) -> None:
             if len(game.walkthrough or ()) != settings.quest_length:
                 continue
         compile_game(game, options)
+        _undate(folder / "game.z8")
         (folder / "game.ni").unlink(missing_ok=True)
         return
     raise UserError(
         f"textworld: no quest of {settings.quest_length} actions fits {settings.rooms} rooms; set "
         "environment.quest_length lower or environment.rooms higher"
     )
+
+
+_SERIAL = 0x12
+"""Where the Z-machine's header holds the six digits of its serial number; see the Z-machine Standards
+Document, section 11."""
+
+
+def _undate(file: Path) -> None:
+    """Set the serial number to zeros: the compiler writes the day there, and a game follows from its seed."""
+    with file.open("r+b") as story:
+        story.seek(_SERIAL)
+        story.write(b"000000")
 
 
 _SEED = 1
