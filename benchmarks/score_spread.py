@@ -32,7 +32,8 @@ from monitorbench.judging.judge import Judge, judge_spec, sample_of
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.served import free_port
 from monitorbench.judging.serving.vllm_server import running_server
-from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN, clear_of_scores
+from monitorbench.metrics.guarantees.threshold import clear_of_scores
+from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
 from monitorbench.records import Message, Sample
 from monitorbench.scoring.operating_point import threshold_point
 

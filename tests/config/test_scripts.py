@@ -263,6 +263,9 @@ def test_importing_the_package_is_quick(tmp_path: Path):
     scoring = "import sys, monitorbench.scoring.score, monitorbench.scoring.baselines; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", scoring], capture_output=True, text=True, check=True)
     assert not {"torch", "transformers", "vllm", "trl", "datasets"} & set(done.stdout.split())
+    asking = "import sys, monitorbench.judging.evaluate, monitorbench.corpus.starter; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True)
+    assert not {"torch", "scipy", "pandas", "doctest"} & set(done.stdout.split()), "two samples wait for it"
 
 
 def test_a_foreseen_failure_is_one_line_and_exit_code_1(tmp_path: Path):

@@ -20,7 +20,7 @@ from monitorbench.guardrail.calibrated import read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN
+from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.verdict_log import read_verdicts

@@ -15,7 +15,8 @@ from monitorbench.metrics.guarantees.order_statistic import (
     neyman_pearson_rank,
     samples_needed,
 )
-from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN, clear_of_scores
+from monitorbench.metrics.guarantees.threshold import clear_of_scores
+from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
 from monitorbench.records import Split
 from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, divide, per_category
 from monitorbench.scoring.operating_point import CalibratedThreshold, calibrated

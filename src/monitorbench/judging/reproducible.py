@@ -13,7 +13,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.engine import is_reproducible
 from monitorbench.judging.judge import JudgeSpec, Question
 from monitorbench.judging.logged import LoggedJudge
-from monitorbench.metrics.guarantees.threshold import REPRODUCIBLE_WITHIN
+from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
 
 _MOST_ASKED_AGAIN = 4
 """How many samples are asked about again alone, at most; one of a monitor that reasons, which takes long."""

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from monitorbench.records import Label
 
+REPRODUCIBLE_WITHIN = 1e-4
+"""Largest difference between two scores of one text that still counts as the same score."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:

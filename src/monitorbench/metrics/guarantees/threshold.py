@@ -35,12 +35,10 @@ from monitorbench.metrics.guarantees.order_statistic import (
     most_flagged,
     weighted_tail,
 )
+from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
 
 _MOST_DRAWN = 50_000
 """Questions beyond which draws of an order statistic are taken from their exact distribution, at once."""
-
-REPRODUCIBLE_WITHIN = 1e-4
-"""Largest difference between two scores of one text that still counts as the same score."""
 
 
 class Benign(NamedTuple):

@@ -1,7 +1,6 @@
 """Upstream data sets of coding problems: HumanEval and MBPP, parsed and never run."""
 
 import ast
-import doctest
 import gzip
 import hashlib
 import json
@@ -80,6 +79,8 @@ def _docstring(prompt: str, entry_point: str) -> str:
 
 def _split_docstring(docstring: str, entry_point: str) -> tuple[str, tuple[DocstringExample, ...]]:
     """Part a docstring into its prose and its examples, `>>>` ones first."""
+    import doctest  # which loads a debugger: time that a stage on a built dataset need not spend
+
     try:
         parts = doctest.DocTestParser().parse(docstring)
     except ValueError:  # doctest's word for an example with broken indentation
