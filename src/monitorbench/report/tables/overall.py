@@ -126,7 +126,8 @@ def _row(
 
 def _read_by_answers(results: Results, name: str, prompt: str) -> tuple[str, str]:
     """Say how a monitor's own answers were read, and that nothing is promised where it has no threshold."""
-    side = results["scores"].get(name, {}).get(prompt, {}).get("side")
+    scores = results["scores"].get(name, {}).get(prompt)
+    side = None if scores is None else scores.get("side")
     flagged_from = "" if side is None else f", from a score of {threshold(side)}"
     has_point = prompt in results.get("operating_points", {}).get(name, {})
     return f"own answers{flagged_from}", "" if has_point else "no threshold is calibrated"
