@@ -16,7 +16,7 @@ from monitorbench.metrics.written import Finding, finding, rate
 from monitorbench.metrics.written import shown as number
 from monitorbench.report.recommendation.page import page_values
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.tables.transfer import comparisons
+from monitorbench.report.transfer.effects import effects
 
 _ALWAYS = 0.95
 
@@ -59,9 +59,7 @@ def training_changed(results: Results) -> str:
     """Say how many trainings came out better and worse on cells they did not see; empty without any."""
     if not results["effects"]:
         return ""
-    held_out = [
-        comparison.difference for comparison in comparisons(results) if comparison.where == "held_out"
-    ]
+    held_out = [row.difference for row in effects(results) if row.cell == "held_out" and row.difference["n"]]
     if not held_out:
         return "No cell was held out from every adapter's training, so transfer was not measured."
     findings = [finding(difference["auroc_difference_ci"]) for difference in held_out]
