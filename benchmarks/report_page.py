@@ -234,7 +234,7 @@ def _results(runs: Sequence[OfRun]) -> Results:
         [None] * n,
         [None] * n,
         Deployment(_STAKES, Recommend(), 0.05, n),
-        ShortcutsFacts(checked=False, fitted_on="", reason="none are fitted here", reach=[]),
+        ShortcutsFacts(checked=False, fitted_on="", reason="none are fitted here", n_test=0, reach=[]),
         None,
         0,
         data="starter",

@@ -146,7 +146,11 @@ def fake_recommendation(
             rival("bag_of_words", 0.8, is_shortcut=True),
         ],
         shortcuts=ShortcutsFacts(
-            checked=True, fitted_on="train", reason="", reach=[[0.0, 1.0], [0.1, 0.7], [0.5, 0.2], [1.0, 0.0]]
+            checked=True,
+            fitted_on="train",
+            reason="",
+            n_test=1200,
+            reach=[[0.0, 1.0], [0.1, 0.7], [0.5, 0.2], [1.0, 0.0]],
         ),
         more=None,
         regret=RegretFacts(n=1000, mean=0.003, high=0.02, share_same=0.93),

@@ -115,17 +115,17 @@ def test_monitors_that_could_not_be_chosen_are_counted_to_the_last() -> None:
         }
         found["options"].append(one)  # type: ignore[arg-type]
     (said,) = [one for one in remarks(found) if one.startswith("No candidates")]
-    assert said == "No candidates: m0, m1, m2 and 2 more: flags nothing."
+    assert said == "No candidates: m0, m1, m2, m3, m4: flags nothing."
     found |= {"decision": "insufficient", "monitor": None, "more": None}
-    assert sentence(found) == "Don't deploy yet: m0, m1, m2 and 2 more: flags nothing."
+    assert sentence(found) == "Don't deploy yet: m0, m1, m2 and 2 more, named below: flags nothing."
     for number, unfit in enumerate(found["options"][-5:]):
         unfit["reason"] = f"lacks {number}"
     assert sentence(found) == (
-        "Don't deploy yet: m0: lacks 0; m1: lacks 1; m2: lacks 2; and 2 more monitors."
+        "Don't deploy yet: m0: lacks 0; m1: lacks 1; m2: lacks 2; and 2 more monitors, named below."
     )
     for one in found["options"]:
         one["n_unscored"] = 2
-    assert any("and 4 more monitors)" in one for one in remarks(found))
+    assert any("m3 2, m4 2)." in one for one in remarks(found))
 
 
 def test_what_to_collect_is_said_cell_by_cell() -> None:
@@ -133,7 +133,10 @@ def test_what_to_collect_is_said_cell_by_cell() -> None:
     found = fake_recommendation("insufficient")
     more = found["more"]
     assert more is not None
-    for n_others, others in ((1, "and 1 other (5)"), (2, "and 2 others (10)")):
+    for n_others, others in (
+        (1, "and 1 more cell, named below (5)"),
+        (2, "and 2 more cells, named below (10)"),
+    ):
         more |= {
             "n": 104,
             "by_cell": {"a/qa": 35, "b/qa": 34, "c/qa": 30} | {f"d{i}/qa": 5 for i in range(n_others)},
@@ -205,3 +208,41 @@ def test_the_terminal_begins_with_it_in_80_columns(ascii_only: bool) -> None:
 def test_short_numbers(value: float, text: str) -> None:
     """$2e-04 is no price."""
     assert short(value) == text
+
+
+def test_what_a_sentence_cuts_is_named_below_it() -> None:
+    """ "And 4 others": a team can't collect what it isn't told."""
+    found = fake_recommendation("insufficient")
+    assert found["more"] is not None
+    found["more"]["by_cell"] = {
+        f"fraud/{name}": n for name, n in zip("abcde", (30, 20, 10, 5, 4), strict=True)
+    }
+    assert "fraud/c (10) and 2 more cells, named below (9)" in sentence(found)
+    (listed,) = [text for text in remarks(found) if text.startswith("The benign questions to collect are")]
+    assert listed.endswith("fraud/a (30), fraud/b (20), fraud/c (10), fraud/d (5) and fraud/e (4).")
+
+    none = fake_recommendation("none")
+    none["monitor"] = none["prompt"] = None
+    none["options"] = [{**option(f"m{i}", 0.1, 0.1, None), "reason": "too slow"} for i in range(5)]
+    assert "m0, m1, m2 and 2 more, named below: too slow" in sentence(none)
+    assert "No candidates: m0, m1, m2, m3, m4: too slow." in remarks(none)
+
+
+@pytest.mark.parametrize(("low", "is_said"), [(0.41, True), (0.62, False)])
+def test_more_questions_are_not_said_to_help_a_monitor_at_chance(low: float, is_said: bool) -> None:
+    """A team would pay for labels to deploy a coin."""
+    found = fake_recommendation("insufficient")
+    for given in found["options"]:
+        given |= {"auroc": 0.7, "auroc_ci": [low, 0.8]}
+    said = "That makes it possible to decide, and is no promise that a monitor is deployed: no AUROC is shown"
+    assert (said in sentence(found)) is is_said
+    assert ("to lie above .5 (careful .70 [.41–.80], quick .70 [.41–.80])." in sentence(found)) is is_said
+
+
+def test_checks_that_judged_a_part_say_so() -> None:
+    """A comparison on 20,000 of 90,000 samples would pass for one on all of them."""
+    found = fake_recommendation()
+    found["shortcuts"]["n_test"], found["n_test"] = 20_000, 90_000
+    assert any(text.startswith("Shortcut checks judged 20,000 of the 90,000 test") for text in remarks(found))
+    found["shortcuts"]["n_test"] = 90_000
+    assert not any(text.startswith("Shortcut checks judged") for text in remarks(found))

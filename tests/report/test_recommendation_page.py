@@ -97,7 +97,7 @@ def test_a_monitor_without_a_threshold_still_tells_how_well_it_separates():
     assert page.count("No threshold for careful, quick, careful, quick, careful, quick: 100 needed.</p>") == 1
     assert page.count('data-label="AUROC">.93 <small>[.91–.95]</small></td>') == 6
     assert "colspan" not in page
-    assert "2 more monitors, dearer or without a threshold" in page
+    assert "Not in the table, dearer or without a threshold: careful, quick. Their numbers" in page
     assert "Measured on" not in page
 
 

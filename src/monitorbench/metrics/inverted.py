@@ -64,7 +64,7 @@ def inverted_remark(results: Results) -> list[str]:
         f"{row.monitor} ({row.prompt} prompt) {where(row.cell)} ({shown(row.found['auroc'])})"
         for row in rows[:_NAMED]
     ]
-    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    more = f" and {len(rows) - _NAMED} more, listed below" if len(rows) > _NAMED else ""
     return [
         f"Inverted, benign samples get the higher scores: {', '.join(names)}{more}. Read the worst samples "
         "there for the reason."

@@ -76,11 +76,10 @@ def choose_imported(study: Study) -> Path:
     from monitorbench.interop.imports.stage import imported_runs  # recorded verdicts don't need it
 
     deployment_of(study.stakes, study.recommend, study.calibrate)
-    data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE)
+    data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE, needed=SPLITS)
     ahead.fit(study, data)
-    monitors = _imported_monitors(data, runs)
     return _answered(
-        study, [_Candidate(study, {split: runs[name, split] for split in SPLITS}) for name in monitors]
+        study, [_Candidate(study, {split: runs[name, split] for split in SPLITS}) for name in _monitors(runs)]
     )
 
 
@@ -92,10 +91,9 @@ def print_import_plan(study: Study) -> None:
     from monitorbench.interop.imports.stage import imported_runs
 
     deployment_of(study.stakes, study.recommend, study.calibrate)
-    data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE)  # which minds `plan`
-    monitors = _imported_monitors(data, runs)
+    data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE, needed=SPLITS)
     print(f"imports: the dataset {data}-HASH, and below {study.paths.runs / 'evaluate'} a run for each of")
-    for monitor in monitors:
+    for monitor in _monitors(runs):
         print(f"  {monitor}: {', '.join(split.value for of, split in runs if of == monitor)}")
     promise = f"{study.calibrate.method}, calibrate.alpha={study.calibrate.alpha:g}"
     print(
@@ -105,11 +103,8 @@ def print_import_plan(study: Study) -> None:
     )
 
 
-def _imported_monitors(data: Path, runs: Mapping[tuple[str, Split], Path]) -> list[str]:
-    """Names of the monitors, in their order; `UserError` where a split that `choose` needs has no sample."""
-    for split in SPLITS:
-        if split not in {of for _, of in runs}:
-            raise UserError(f"choose: {data}: no sample for {split}; expected samples of both splits")
+def _monitors(runs: Mapping[tuple[str, Split], Path]) -> list[str]:
+    """Return the names of the imported monitors, in their order."""
     return list(dict.fromkeys(monitor for monitor, _ in runs))
 
 

@@ -78,6 +78,7 @@ def test_what_can_not_be_chosen_from_is_one_line(two_judges: Path, tmp_path: Pat
         assert ran.returncode in (1, 2)
         assert said in ran.stderr
         assert ran.stderr.count("error:") == 1
+        assert list(tmp_path.iterdir()) == [two_judges], "a refused import stays behind"
 
 
 @pytest.mark.parametrize(("from_label", "is_said"), [(True, True), (False, False)])

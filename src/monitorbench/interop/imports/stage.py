@@ -5,10 +5,11 @@ file with the same settings is found again.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
 from monitorbench.config.study import Study
 from monitorbench.interop.imports.conversations import read_side
@@ -54,10 +55,11 @@ def import_scores(study: Study) -> Path:
     return say_runs(imported.runs, imported.data)
 
 
-def imported_runs(study: Study, *, calibration_share: float = 0.0) -> Imported:
+def imported_runs(study: Study, *, calibration_share: float = 0.0, needed: Sequence[Split] = ()) -> Imported:
     """Import `from` as `import_scores` does; with `study.plan` read and check it all, and write nothing.
 
-    `calibration_share` is that of a file which has no split, where no setting names one.
+    `calibration_share` is that of a file which has no split, where no setting names one. Raises `UserError`,
+    and writes nothing, where a split of `needed` has no sample.
     """
     scores = read_scores(study.from_, study.import_)
     imported, read, columns, keys = scores.imported, scores.read, scores.columns, scores.keys
@@ -90,6 +92,12 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0) -> Imported:
         facts["positive_means"] = settings.positive_means
     name = settings.name or _name_of(read.files[0])
     say_samples(samples, response)
+    for split in needed:
+        if SPLITS.index(split) not in samples.splits:
+            raise UserError(
+                f"from: {name}: no sample for {split}, so nothing was imported; expected samples of "
+                f"{' and '.join(needed)}: more groups, or a split column"
+            )
     if study.plan:
         for monitor in scores.monitors:
             say_monitor(monitor.name, monitor.scored, samples, settings)

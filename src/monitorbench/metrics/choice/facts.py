@@ -4,7 +4,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from monitorbench.metrics.robustness.worst import Robustness
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 FILE = "recommendation.json"
 Kind = Literal["recommend", "insufficient", "none"]
 Why = Literal["promise", "budget", "difference"]
@@ -109,6 +109,8 @@ class ShortcutsFacts(TypedDict):
     fitted_on: Literal["train", "calibration", ""]
     reason: str
     """Reason why the checks could not be made."""
+    n_test: int
+    """Number of test samples that the checks judged: of a very large split a part."""
     reach: list[list[float]]
     """The least miss rate of any check at a false alarm rate of at most so much, on the test split, in rows
     [FAR, MR]; empty without checks."""

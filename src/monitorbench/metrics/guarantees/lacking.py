@@ -6,7 +6,7 @@ alarms at any threshold, it is planned: with it a threshold is found with a prob
 without a score being known from these questions only.
 """
 
-from math import ceil
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,8 @@ class Lacking(NamedTuple):
     reason: str
     n_more: int | None
     """Number of further benign questions with which a threshold is found; None where no number helps."""
+    by_stratum: Mapping[str, int] = {}
+    """The further questions of each stratum, where the promise is for another mix of them."""
 
 
 class CalibrationEvidence(NamedTuple):
@@ -66,11 +68,8 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     weights = of.weights
     if weights is not None and weights.missing >= each.alpha:
         names = ", ".join(weights.lacking)
-        return Lacking(
-            f"{weights.missing:.3g} of the benign questions that the promise is about are of {names}, of "
-            "which calibration has none; add some, or give another calibrate.mix",
-            None,
-        )
+        remark = f"{weights.missing:.3g} of these are of {names}, of which calibration has none"
+        return _short_of_strata(n, remark, promise, weights.short_of(least_questions(each, weighted=True)))
     needed = _planned_questions(of, each)
     least = least_questions(each, weighted=weights is not None)
     if unscored and needed is None:
@@ -88,14 +87,8 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
         )
     assert needed is not None
     if weights is not None:
-        lost = f", {unscored} without a score" if unscored else ""
-        worth = int(weights.worth(each.alpha))
-        return Lacking(
-            f"{n} benign questions{lost}, in other shares than the promise is about: by the scarcest of them "
-            f"they count as {worth}, and {least} are needed for {promise}; add questions of that kind, or "
-            "give another calibrate.mix",
-            max(1, needed - worth),
-        )
+        lost = f"{unscored} of them have no score" if unscored else ""
+        return _short_of_strata(n, lost, promise, weights.short_of(needed))
     if not unscored:
         return Lacking(f"{n} benign questions, {least} needed for {promise}", needed - n)
     most = _most_lost(n, each)
@@ -105,6 +98,22 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
         f"{allowed}: if as large a share of others has none, {needed - n:,} more benign questions lead "
         f"to a threshold with probability {_SURE:g}; or {_REMEDY}",
         needed - n,
+    )
+
+
+def _short_of_strata(n: int, remark: str, promise: str, short: Mapping[str, int]) -> Lacking:
+    """Say which questions are missing where the promise is about other shares of strata than there are."""
+    if not short:  # a category in which the mix has no share at all
+        return Lacking(
+            f"{n} benign questions, none of which the promise is about; change calibrate.mix", None
+        )
+    n_more = sum(short.values())
+    of_strata = ", ".join(f"{name} {missing:,}" for name, missing in sorted(short.items()))
+    return Lacking(
+        f"{n} benign questions, {n + n_more:,} needed for {promise} in the shares that it is about"
+        f"{f' ({remark})' if remark else ''}: {n_more:,} more ({of_strata}); or give another calibrate.mix",
+        n_more,
+        short,
     )
 
 
@@ -197,9 +206,3 @@ def questions_of_cells(shares: dict[str, float], n: int) -> dict[str, int]:
     for name in sorted(exact, key=lambda cell: (counts[cell] - exact[cell], cell))[: max(n_left, 0)]:
         counts[name] += 1
     return {name: count for name, count in counts.items() if count}
-
-
-def questions_of_mix(shares: dict[str, float], have: dict[str, int], needed: int) -> dict[str, int]:
-    """Count what each stratum lacks so that `needed` questions are there in the mix's shares."""
-    short = {name: ceil(needed * share - 1e-9) - have.get(name, 0) for name, share in shares.items()}
-    return {name: n for name, n in short.items() if n > 0}

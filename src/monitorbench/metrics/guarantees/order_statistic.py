@@ -165,6 +165,18 @@ class Weights(NamedTuple):
     """Names of the strata without any question."""
     equal: bool
     """Whether every question weighs the same, `missing` being 0."""
+    shares: Mapping[str, float] = {}
+    """Share of the mix by stratum; empty where every question weighs the same."""
+    counts: Mapping[str, int] = {}
+    """Number of questions by stratum; empty as well."""
+
+    def short_of(self, needed: int) -> dict[str, int]:
+        """Count what each stratum lacks so that `needed` questions are there in the mix's shares."""
+        short = {
+            name: ceil(needed * share - ROUNDING) - self.counts.get(name, 0)
+            for name, share in self.shares.items()
+        }
+        return {name: n for name, n in short.items() if n > 0}
 
     def worth(self, alpha: float) -> float:
         """Count how many questions drawn by the mix's shares, none flagged, say as much of a FAR of `alpha`.
@@ -199,7 +211,14 @@ def question_weights(strata: Sequence[str] | NDArray[np.str_], mix: Mix | None) 
     off = np.abs(np.append(counts - n * shares, [n * w for w in lacking.values()]))
     if (off <= 1 + n / mix.n).all():
         return drawn
-    return Weights((shares / counts)[index], sum(lacking.values()), tuple(sorted(lacking)), False)
+    return Weights(
+        (shares / counts)[index],
+        sum(lacking.values()),
+        tuple(sorted(lacking)),
+        False,
+        {name: w / total for name, w in mix.weights.items()},
+        dict(zip(names.tolist(), counts.tolist(), strict=True)),
+    )
 
 
 def of_questions(groups: IntArray, strata: NDArray[np.str_]) -> NDArray[np.str_]:

@@ -261,11 +261,16 @@ def _levels(ranked: _Ranked, each: Guarantee, times: FloatArray | None) -> Float
     alpha_left = each.alpha - weights.missing
     if alpha_left <= 0 or not weights.each.any():
         return np.ones((len(drawn), n_thresholds))
-    of_question = np.broadcast_to(weights.each, drawn.shape)
-    if times is not None:  # a draw has other numbers of each stratum
-        of_question = of_question * ((1 - weights.missing) / (drawn @ weights.each))[:, None]
+    of_question, says_something = np.broadcast_to(weights.each, drawn.shape), np.ones((len(drawn), 1), bool)
+    if times is not None:  # a draw has other numbers of each stratum, or none that the mix knows
+        total = (drawn @ weights.each)[:, None]
+        says_something = total > 0
+        of_question = np.where(
+            says_something, of_question * (1 - weights.missing) / np.where(says_something, total, 1), 1.0
+        )
     sums = [flagged_along(first, n_thresholds, rows * of_question**power) for power in (1, 2, 3)]
-    return weighted_tail(np.stack(sums, axis=-1), of_question, alpha_left)
+    tails = weighted_tail(np.stack(sums, axis=-1), of_question, alpha_left)
+    return np.where(says_something, tails, 1.0)
 
 
 def _evidence(benign: Benign, ranked: _Ranked) -> CalibrationEvidence:

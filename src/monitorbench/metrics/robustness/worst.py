@@ -182,8 +182,6 @@ _NAMES: dict[Measure, str] = {
     "auroc": "AUROC",
     "unscored_rate": "unscored",
 }
-_NAMED = 4
-"""Largest number of changes named in a sentence."""
 
 
 def answer(of: Robustness) -> str:
@@ -191,11 +189,9 @@ def answer(of: Robustness) -> str:
     exposed = of["exposed"]
     if not exposed:
         return f"none of {of['n_changes']} changes is shown to make it worse"
-    names = ", ".join(exposed[:_NAMED]) + (
-        f" and {len(exposed) - _NAMED} more" if len(exposed) > _NAMED else ""
-    )
     silent = f"; {len(of['silenced'])} by leaving it without an answer" if of["silenced"] else ""
-    return f"{len(exposed)} of {of['n_changes']} changes are shown to make it worse: {names}{silent}"
+    shown = f"{len(exposed)} of {of['n_changes']} changes are shown to make it worse"
+    return f"{shown}: {', '.join(exposed)}{silent}"
 
 
 def worst_lines(of: Robustness) -> list[str]:

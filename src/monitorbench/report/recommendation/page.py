@@ -84,7 +84,10 @@ def page_values(recommendation: Recommendation, training: str = "") -> dict[str,
             at_test is not None and not at_test["is_sample_a_question"]
             for at_test in (option["at_test"] for option in options)
         ),
-        "left_out": len(recommendation["options"]) - len(rows),
+        "left_out": [
+            called(option["monitor"], option["prompt"], recommendation["options"])
+            for option in recommendation["options"][_SHOWN:]
+        ],
         **figures_of(
             json.dumps({k: v for k, v in recommendation.items() if k in Recommendation.__annotations__})
         ),

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.cost_fronts import Cost, Quality, SentOn, UsageFacts, cost_per_verdict
-from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
+from monitorbench.metrics.points_in_words import (
+    by_question,
+    deployed,
+    flagged_above,
+    notes,
+    promise,
+    there,
+    threshold,
+)
 from monitorbench.metrics.registry import BY_NAME
 from monitorbench.metrics.results import OperatingPointFacts, Results, numbers_at, short_names
 from monitorbench.metrics.score_facts import doubts, share_of
@@ -102,7 +110,7 @@ def _row(
     of: Numbers = results["table"].parts(name, prompt)[OVERALL]
     reasons = results["unscored"].get(name, {}).get(prompt, {})
     is_baseline = results["table"].is_reference(name)
-    flags, promised = DASH if is_baseline else "own answers", ""
+    flags, promised = ("a score from .5", "") if is_baseline else _read_by_answers(results, name, prompt)
     if point is not None:
         of, reasons = {**of, **numbers_at(results, name, prompt)}, point["unscored"]
         flags, promised = f"above {flagged_above(point['thresholds'])}", _promised(results, name, prompt)
@@ -114,6 +122,15 @@ def _row(
     fields += _usage(results["usage"].get(name, {}).get(prompt))
     is_chosen = _is_deployed(results, name, prompt, point)
     return OverallRow(short_name, _prompt(prompt), is_baseline, is_chosen, flags, promised, fields)
+
+
+def _read_by_answers(results: Results, name: str, prompt: str) -> tuple[str, str]:
+    """Say how a monitor's own answers were read, and that nothing is promised where it has no threshold."""
+    scores = results["scores"].get(name, {}).get(prompt)
+    side = None if scores is None else scores.get("side")
+    flagged_from = "" if side is None else f", from a score of {threshold(side)}"
+    has_point = prompt in results.get("operating_points", {}).get(name, {})
+    return f"own answers{flagged_from}", "" if has_point else "no threshold is calibrated"
 
 
 def _promised(results: Results, name: str, prompt: str) -> str:

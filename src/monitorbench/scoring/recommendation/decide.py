@@ -26,6 +26,7 @@ from monitorbench.metrics.choice.facts import (
     decision_facts,
 )
 from monitorbench.metrics.choice.regret import suspicion
+from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
@@ -72,7 +73,7 @@ def recommended(
         [promise for _, promise in candidates],
         [pair.test.usage for pair in pairs],
         deployment,
-        _checked(checks),
+        _checked(checks, pairs[0].test.judged),
         pilot,
         study.seed,
         data=data.name,
@@ -142,7 +143,7 @@ def decision_of(
         [None] * n,
         [of.usage for of in read],
         deployment,
-        _checked(checks),
+        _checked(checks, read[0].judged),
         None,
         study.seed,
         data=data.name,
@@ -214,10 +215,14 @@ def _kept(one: PointAt, n_candidates: int) -> PromiseKept | None:
     )
 
 
-def _checked(checks: ShortcutScores) -> ShortcutsFacts:
+def _checked(checks: ShortcutScores, test: Columns) -> ShortcutsFacts:
     """Tell whether the shortcut checks were made, what they were fitted on, or why they were not made."""
     return ShortcutsFacts(
-        checked=checks.table is not None, fitted_on=checks.fitted_on, reason=checks.reason, reach=[]
+        checked=checks.table is not None,
+        fitted_on=checks.fitted_on,
+        reason=checks.reason,
+        n_test=int(checks.judged(test).sum()),
+        reach=[],
     )
 
 

@@ -16,7 +16,7 @@ from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.choice.facts import Labelled, MoreFacts, Needed, Why
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.guarantees.allowed import Allowed, questions_for_budget
-from monitorbench.metrics.guarantees.lacking import least_questions, questions_of_cells, questions_of_mix
+from monitorbench.metrics.guarantees.lacking import questions_of_cells
 from monitorbench.metrics.guarantees.order_statistic import (
     Guarantee,
     Mix,
@@ -39,11 +39,8 @@ class Promise(NamedTuple):
     """The guarantee that the calibration split is to give, before any monitor's scores."""
 
     guarantee: Guarantee
-    mix: Mix | None
     weights: Weights
     """Weights of the benign questions, in the order of their groups' numbers."""
-    strata: NDArray[np.str_]
-    """[questions]: the stratum of each benign question."""
     cells: NDArray[np.str_]
     """[samples]: the `category/task` of each calibration sample."""
 
@@ -52,7 +49,7 @@ def promise_of(settings: Calibrate, mix: Mix | None, scored: CalibrationScores, 
     """Build the guarantee over `scored`, whose samples are `samples` in this order."""
     benign = ~samples.is_misbehavior
     strata = of_questions(samples.groups[benign], scored.strata[benign])
-    return Promise(guarantee_of(settings), mix, question_weights(strata, mix), strata, cell_names(samples))
+    return Promise(guarantee_of(settings), question_weights(strata, mix), cell_names(samples))
 
 
 def cell_names(samples: Columns) -> NDArray[np.str_]:
@@ -66,22 +63,11 @@ def more_for_promise(promise: Promise, of: Allowed) -> MoreFacts | None:
     """Count calibration questions that are missing for any threshold; None where no number of them helps."""
     if of.promised is None or of.promised.lacking is None:
         return None
-    n_more, mix = of.promised.lacking.n_more, promise.mix
-    if mix is not None and not promise.weights.equal:
-        # A stratum that the calibration split lacks is made good by questions of it.
-        each = promise.guarantee.of_each()
-        needed = least_questions(each, weighted=True)
-        if n_more is not None:
-            needed = max(needed, int(promise.weights.worth(each.alpha)) + n_more)
-        elif not promise.weights.lacking:
-            return None
-        shares = {name: w / sum(mix.weights.values()) for name, w in mix.weights.items()}
-        short = questions_of_mix(shares, _counted(promise.strata), needed)
-    elif n_more is None:
+    lacks = of.promised.lacking
+    if lacks.n_more is None:
         return None
-    else:
-        short = questions_of_cells(_shares(_benign_cells(of, promise.cells)), n_more)
-    return _more("promise", "calibration", "benign", short) if short else None
+    short = lacks.by_stratum or questions_of_cells(_shares(_benign_cells(of, promise.cells)), lacks.n_more)
+    return _more("promise", "calibration", "benign", short)
 
 
 def more_for_budget(

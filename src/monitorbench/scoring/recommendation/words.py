@@ -8,6 +8,7 @@ shortcut check could be made, the sentence says so.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from sys import maxsize
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -16,7 +17,7 @@ from monitorbench.metrics.choice.facts import Option, Recommendation, Rival, nam
 from monitorbench.metrics.points_in_words import percent, share, threshold
 from monitorbench.metrics.robustness.worst import answer, worst_lines
 from monitorbench.metrics.score_facts import inverted_in_words, is_inverted
-from monitorbench.metrics.written import DASH, MINUS, amount, amount_interval, counted
+from monitorbench.metrics.written import DASH, MINUS, amount, amount_interval, counted, interval, rate
 
 _CHECKS = {
     "echo": "words echoed from the request",
@@ -134,8 +135,8 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     plain.filters |= {"line": _line, "spoken": spoken}
-    written_by = (amount, amount_interval, counted, in_1000, percent, share, short, signed_amount)
-    told_by = (inverted_in_words, is_inverted, on_own_scale, threshold, worst_lines)
+    written_by = (amount, amount_interval, counted, in_1000, interval, percent, rate, share, short)
+    told_by = (signed_amount, inverted_in_words, is_inverted, on_own_scale, threshold, worst_lines)
     plain.globals |= {function.__name__: function for function in (*written_by, *told_by)}
     return plain.get_template("decision.txt.j2")
 
@@ -153,6 +154,7 @@ def _words(recommendation: Recommendation) -> Any:
         named_option(recommendation),
     )
     at_test = option and option["at_test"]
+    with_auroc = [option for option in recommendation["options"] if option["auroc"] is not None]
     alerts, around = (
         (None, None) if at_test is None else (at_test["alerts_per_1000"], at_test["alerts_per_1000_ci"])
     )
@@ -177,6 +179,10 @@ def _words(recommendation: Recommendation) -> Any:
         if alerts is None or daily is None
         else in_1000(daily * alerts, [daily * bound for bound in around] if around else None),
         "most_named": _NAMED,
+        "all_named": maxsize,
+        "options_with_auroc": with_auroc,
+        "is_chance": bool(with_auroc)
+        and all((option["auroc_ci"] or [0.0])[0] <= 0.5 for option in with_auroc),
         "rival_names": RIVALS,
         "named": lambda option: called(option["monitor"], option["prompt"], recommendation["options"]),
         "stress_answer": answer,
