@@ -146,7 +146,7 @@ def test_a_rising_share_of_unscored_traffic_is_drift():
 def test_scores_that_are_missing_are_not_put_down_to_the_traffic():
     """A team whose endpoint is gone would look for the reason among its users."""
     scores = np.random.default_rng(0).random(400)
-    stood = LastAnchors(scores, scores, has_moved=False)
+    stood = LastAnchors(scores, scores, np.arange(400), has_moved=False)
     found = drift(scores.tolist(), [None] * 400, anchors=stood)
     assert (found.word, found.changed) == ("DRIFTED", "unknown")
     assert found.why.startswith("scores are more often missing than those frozen")
@@ -164,7 +164,19 @@ def test_the_anchors_tell_whether_the_monitor_or_the_traffic_changed(
     own = rng.normal(size=400)
     frozen = expit(rng.normal(size=1_000))
     now = expit(rng.normal(size=1_000) + traffic + monitor)
-    anchors = LastAnchors(expit(own), expit(own + monitor), has_moved=monitor != 0)
+    anchors = LastAnchors(expit(own), expit(own + monitor), np.arange(400), has_moved=monitor != 0)
     found = drift(frozen, now, anchors=anchors)
     assert (found.word, found.changed) == ("DRIFTED", changed)
     assert found.why.endswith("changed")
+
+
+@pytest.mark.parametrize("has_moved", [False, True])
+def test_noisy_anchors_leave_open_what_changed(has_moved: bool):
+    """That no move is shown in thirty noisy scores is no evidence that the traffic changed."""
+    rng = np.random.default_rng(6)
+    frozen, now = expit(rng.normal(size=1_000)), expit(rng.normal(size=1_000) + 0.4)
+    own, noise = rng.normal(size=30), rng.normal(size=(2, 30))
+    anchors = LastAnchors(expit(own + noise[0]), expit(own + noise[1] + 0.2), np.arange(30), has_moved)
+    found = drift(frozen, now, anchors=anchors)
+    assert (found.word, found.changed) == ("DRIFTED", "unknown")
+    assert "can't tell" in found.why

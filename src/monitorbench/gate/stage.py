@@ -17,6 +17,7 @@ from monitorbench.gate.frozen import Frozen, FrozenGate, add_look, read_frozen_g
 from monitorbench.gate.judged import JudgedAnchors, changed, from_run, gate_judge, judge_anew
 from monitorbench.gate.traffic import DRIFT_EXIT_CODES, LastAnchors, compare_traffic, read_traffic
 from monitorbench.judging.serving.served import reach
+from monitorbench.metrics.bootstrap import group_index
 from monitorbench.records import reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked
 from monitorbench.runs.files import file_sha256, write_json
@@ -161,8 +162,11 @@ def _drift(study: Study, file: Path, traffic: Path) -> Path:
         looks, anchors = read_looks(file, "traffic"), read_looks(file, "anchors")
         last = None
         if anchors:
-            before = np.array([frozen.anchors.scores[sample.id] for sample in read_frozen_gate(file).samples])
-            last = LastAnchors(before, np.array(anchors[-1].scores, dtype=np.float64), anchors[-1].has_moved)
+            samples = read_frozen_gate(file).samples
+            before = np.array([frozen.anchors.scores[sample.id] for sample in samples], dtype=np.float64)
+            now_anchors = np.array(anchors[-1].scores, dtype=np.float64)
+            groups = group_index([sample.group_id for sample in samples])
+            last = LastAnchors(before, now_anchors, groups, anchors[-1].has_moved)
         level = frozen.tolerated.drift_level
         compared = compare_traffic(frozen.traffic, now, last, level=level, look=len(looks) + 1)
         facts = compared._asdict()

@@ -6,7 +6,7 @@ anchors of the last check. NO_DRIFT is said only by an alarm that could have gon
 answer is INCONCLUSIVE.
 """
 
-from math import e, exp, inf
+from math import e, exp, inf, sqrt
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -14,12 +14,14 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.gate.change import needed
-from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.untrusted_rows import rows, share
 
 DRIFT_EXIT_CODES = {"NO_DRIFT": 0, "DRIFTED": 6, "INCONCLUSIVE": 5}
 _UNSCORED = 2.0
 """Value above every score: what is unscored is never taken for benign."""
+_HALF = 0.5
+"""The share of a drift that would have to be put down to something else."""
 Changed = Literal["traffic", "monitor", "both", "unknown"]
 
 
@@ -28,6 +30,8 @@ class LastAnchors(NamedTuple):
 
     before: FloatArray
     now: FloatArray
+    groups: IntArray
+    """[samples]: numbers of their questions, from 0."""
     has_moved: bool
     """Whether that check showed that they differ."""
 
@@ -51,8 +55,8 @@ class DriftAnswer(NamedTuple):
     n_now: int
     """Groups; a score without a group is one of its own."""
     changed: Changed | None
-    """What changed, by the anchors of the last check: `unknown` without one, and where it is how many scores
-    are missing; None where no drift is shown."""
+    """What changed, by the anchors of the last check: `unknown` without one, where they can't tell, and where
+    it is how many scores are missing; None where no drift is shown."""
     unscored_frozen: float
     unscored_now: float
     """Shares of these of which one is unscored."""
@@ -115,36 +119,64 @@ def compare_traffic(
         return result._replace(word="NO_DRIFT", why=f"no drift shown: {comparison}")
     side = "higher" if higher > 0.5 else "lower" if higher < 0.5 else "as high, but spread otherwise"
     changed = _changed(first, second, anchors, level)
+    why = _IN_WORDS[changed] if anchors is not None else _UNCHECKED
     missing = result.unscored_now - result.unscored_frozen
     if abs(missing) >= distance - 1e-12:  # the last check's anchors say nothing of what was lost since
-        side, changed = f"{'more' if missing > 0 else 'less'} often missing", "unknown"
-    why = f"scores are {side} than those frozen: {comparison}; {_IN_WORDS[changed]}"
+        side, changed, why = f"{'more' if missing > 0 else 'less'} often missing", "unknown", _UNCHECKED
+    why = f"scores are {side} than those frozen: {comparison}; {why}"
     return result._replace(word="DRIFTED", why=why, changed=changed)
 
 
+_UNCHECKED = "check the anchors to tell whether the monitor or the traffic changed"
 _IN_WORDS: dict[Changed, str] = {
     "traffic": "the anchors stood at the last check: the traffic changed",
     "monitor": "the anchors moved as the traffic did: the monitor changed",
     "both": "the anchors moved, which does not explain it all: the monitor and the traffic changed",
-    "unknown": "check the anchors to tell whether the monitor or the traffic changed",
+    "unknown": "the last check of the anchors can't tell whether the monitor or the traffic changed: check "
+    "them again, or freeze more of them",
 }
 
 
 def _changed(first: FloatArray, second: FloatArray, anchors: LastAnchors | None, level: float) -> Changed:
-    """What changed: the traffic where the anchors stood; else whether their move explains the drift.
+    """What changed, as far as the anchors can tell; `first` and `second` are the traffic, frozen and now.
 
-    The frozen traffic is moved as the anchors were, quantile by quantile, and compared with that of now.
+    The traffic alone where the anchors stood and their move is surely less than half of the drift; the
+    monitor alone where they moved, the frozen traffic moved as they did, quantile by quantile, is that of
+    now, and their move is surely more than half of the drift.
     """
     if anchors is None:
         return "unknown"
+    scored = ~np.isnan(anchors.before) & ~np.isnan(anchors.now)
+    before, now, groups = anchors.before[scored], anchors.now[scored], anchors.groups[scored]
+    low, high = _share_of_drift(first[first < _UNSCORED], second[second < _UNSCORED], before, now, groups)
     if not anchors.has_moved:
-        return "traffic"
-    scored = ~np.isnan(anchors.now)
-    before, after = np.sort(anchors.before[scored]), np.sort(anchors.now[scored])
-    is_score = first != _UNSCORED
-    moved = np.where(is_score, np.interp(first, before, after), first)
+        return "traffic" if low > -_HALF and high < _HALF else "unknown"
+    moved = np.where(first < _UNSCORED, np.interp(first, np.sort(before), np.sort(now)), first)
     n_effective = 1 / (1 / len(first) + 1 / len(second) + 1 / len(before))
-    return "both" if _p_at_most(_distance(moved, second), n_effective) <= level else "monitor"
+    if _p_at_most(_distance(moved, second), n_effective) <= level:
+        return "unknown" if low < 1 < high else "both"
+    return "monitor" if low > _HALF and high < 1 + _HALF else "unknown"
+
+
+def _share_of_drift(
+    first: FloatArray, second: FloatArray, before: FloatArray, now: FloatArray, groups: IntArray
+) -> tuple[float, float]:
+    """Ends of the share of the drift by which the anchors moved, each held with 98.75 %, since two are asked.
+
+    The drift moves an anchor from its quantile of the frozen traffic to the same one of today's. The share is
+    the slope of the anchors' moves over these, through 0; its error is over whole groups.
+    """
+    if min(map(len, (first, second, before))) == 0:
+        return -inf, inf
+    ranks = np.searchsorted(np.sort(first), before, side="right") / len(first)
+    expected = np.quantile(second, ranks) - np.quantile(first, ranks)
+    size = float(expected @ expected)
+    if not size:
+        return -inf, inf
+    share = float(expected @ (now - before)) / size
+    left = np.bincount(groups, expected * (now - before - share * expected))
+    reach = 2.24 * sqrt(float(left @ left)) / size
+    return share - reach, share + reach
 
 
 def _distance(first: FloatArray, second: FloatArray) -> float:
