@@ -66,13 +66,14 @@ def training_changed(results: Results) -> str:
     better, worse = findings.count(Finding.BETTER), findings.count(Finding.WORSE)
     is_one_seed = max(difference["n_seeds"] for difference in held_out) == 1
     tuned = "an adapter" if is_one_seed else "a training over its seeds"
-    of = f"of {_some(len(findings), 'comparison')} of {tuned} with its base"
+    n = len(findings)
+    of = f"of {n} comparisons of {tuned} with its base" if n > 1 else f"comparison of {tuned} with its base"
     where = "on cells it was not trained on"
     counts = (
         f"In AUROC {where}, {better} {of} came out better, {worse} worse, and in "
-        f"{len(findings) - better - worse} no difference was found."
+        f"{n - better - worse} no difference was found."
         if better or worse
-        else f"No difference in AUROC was found in any {of} {where}."
+        else f"No difference in AUROC was found in {'any' if n > 1 else 'the one'} {of} {where}."
     )
     trained = [name for name in results["effects"] if is_trained(results, name, OVERALL)]
     was = "was" if len(trained) == 1 else "were"
