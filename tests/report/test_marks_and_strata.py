@@ -7,8 +7,9 @@ from test_report_tables import printed
 from monitorbench.metrics.csv_rows import monitor_rows
 from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strata
 from monitorbench.metrics.results import Results, as_results
-from monitorbench.report.figures.matrix import matrix_figure
-from monitorbench.report.tables.transfer import word_rows, words_of
+from monitorbench.report.transfer.effects import effects
+from monitorbench.report.transfer.matrix import matrix_figure
+from monitorbench.report.transfer.words import by_word
 from monitorbench.report.write import render_report
 
 CELL, MARKED = "safety_permission/qa", "specification_gaming/qa"
@@ -81,10 +82,8 @@ def test_the_matrix_marks_its_columns_and_its_words() -> None:
     heads = [text.get_text() for text in matrix_figure(RESULTS, "direct", "auroc").axes[0].texts]
     assert "qa†" in heads
     assert "qa" in heads
-    (training, *_) = RESULTS["effects"]
-    named = [cell for _, cells in words_of(RESULTS, training, "direct") for cell in cells]
+    named = [title for _, titles in by_word(effects(RESULTS)) for title in titles]
     assert {f"{MARKED}†", f"{CELL} (compliant)"} <= set(named)
-    assert {f"{MARKED}†", f"{CELL} (compliant)"} <= {row.cell for row in word_rows(RESULTS, {})}
 
 
 def test_the_csv_has_strata_and_marks_in_columns() -> None:

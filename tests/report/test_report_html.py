@@ -20,12 +20,12 @@ from monitorbench.metrics.table import Place
 from monitorbench.metrics.words import matrix
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import curves as figures_learning
-from monitorbench.report.figures import matrix as figures_matrix
 from monitorbench.report.samples.browsable import link
 from monitorbench.report.samples.judged import Scores
 from monitorbench.report.sections import rates as figures_heat
 from monitorbench.report.sections import thresholds as figures_scatter
 from monitorbench.report.sections.answer import details, training_changed
+from monitorbench.report.transfer import matrix as figures_matrix
 from monitorbench.report.write import render_report
 
 pytestmark = pytest.mark.figures

@@ -18,7 +18,7 @@ from monitorbench.metrics.written import (
     signed_with_interval,
 )
 from monitorbench.report.tables.tables import print_tables
-from monitorbench.report.tables.transfer import comparisons
+from monitorbench.report.transfer.effects import comparisons
 
 TREE = fake_tree()
 RESULTS = as_results(TREE)
@@ -157,7 +157,7 @@ def test_wide_numbers_keep_the_columns() -> None:
 
 def test_trained_cells_and_bag_of_words_beside_them() -> None:
     """A held-out difference beside the wrong cells' bag of words would be a false comparison."""
-    compared = {(one.training, one.where): one for one in comparisons(RESULTS)}
+    compared = {(one.effect.training, one.effect.cell): one for one in comparisons(RESULTS)}
     numbers = TREE["monitors"]["bag_of_words"]["none"]
     trained = compared[f"{BASE}+safety_permission", "trained"]
     assert trained.n_cells == 2

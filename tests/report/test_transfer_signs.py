@@ -10,8 +10,9 @@ from rich.console import Console
 from monitorbench.metrics.results import Results, short_names
 from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.words import AgainstChance
-from monitorbench.report.tables import transfer_signs
-from monitorbench.report.tables.transfer_signs import print_directions, print_findings, print_negative
+from monitorbench.report.transfer import words
+from monitorbench.report.transfer.effects import effects, negative_rows
+from monitorbench.report.transfer.words import print_transfer
 from monitorbench.report.write import render_report
 
 SAFETY, ALL = f"{BASE}+safety_permission", f"{BASE}+all"
@@ -47,24 +48,23 @@ def results() -> Results:
 def printed(results: Results) -> str:
     out = io.StringIO()
     console = Console(file=out, width=80)
-    print_negative(console, results)
-    print_directions(console, results)
+    print_transfer(console, results)
     return out.getvalue()
 
 
 def test_upside_down_is_counted_where_it_was_not_trained(results: Results):
     """If it failed: a training's own cells would be called transfer."""
-    rows = transfer_signs.negative_rows(results, short_names(results))
+    rows = negative_rows(effects(results, short_names(results)))
     upside_down = [row for row in rows if row.is_inverted]
-    assert [(row.cell, row.auroc) for row in upside_down] == [(HELD_OUT, ".18 [.08–.28]")]
-    said = transfer_signs.negative_in_words(results)
+    assert [(row.title, row.auroc) for row in upside_down] == [(HELD_OUT, ".18 [.08–.28]")]
+    said = words.negative_in_words(results)
     assert "AUROC below .5 after Holm's correction over 3 tests) in 1;" in said
     assert "upside down" in printed(results)
 
 
 def test_without_adapters_or_heads_nothing_is_said(results: Results):
     """If it failed: a page would count no cells of no training, or compare no directions."""
-    alone: Results = {**copy.deepcopy(results), "chance": {}, "matrix": {**results["matrix"], "words": {}}}
+    alone: Results = {**copy.deepcopy(results), "effects": {}, "objectives": []}
     del alone["directions"]
     assert printed(alone) == ""
     page = render_report(alone, MANIFEST)
@@ -84,18 +84,6 @@ def test_directions_stand_in_terminal_and_page(results: Results):
     assert "Which trainings share a direction" in page
     assert "Where transfer is negative" in page
     assert 'aria-label="Cosines between the heads of 2 trainings' in page
-
-
-def test_a_wide_table_of_cosines_is_folded_into_blocks(results: Results):
-    """If it failed: fourteen trainings would run out of a terminal."""
-    wide = copy.deepcopy(results)
-    n = 14
-    wide["directions"]["trainings"] = [f"{BASE}+{number}" for number in range(n)]
-    wide["directions"]["cosines"] = [[0.5] * n for _ in range(n)]
-    wide["directions"]["validation_auroc"] = [0.5] * n
-    shown = printed(wide)
-    assert max(map(len, shown.splitlines())) <= 80
-    assert shown.count(".50 ") + shown.count(".50\n") >= n * n
 
 
 @pytest.mark.parametrize(
@@ -134,8 +122,8 @@ def test_what_was_learnt_and_what_followed_stands_in_plain_words(
         }
     }
     out = io.StringIO()
-    print_findings(Console(file=out, width=80), found)
+    print_transfer(Console(file=out, width=80), found)
     assert said in " ".join(out.getvalue().split())
     assert max(map(len, out.getvalue().splitlines())) <= 80
     found["trained_on"] = {}
-    assert not transfer_signs.findings(found, {}), "of unknown cells nothing was trained, nor held out"
+    assert not words.findings(found, {}), "of unknown cells nothing was trained, nor held out"

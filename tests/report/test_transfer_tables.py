@@ -16,10 +16,11 @@ from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.transfer import MEASURES
 from monitorbench.metrics.words import Word
 from monitorbench.metrics.written import rate, signed
-from monitorbench.report.figures import matrix as figures_matrix
-from monitorbench.report.tables import transfer as transfer_tables
 from monitorbench.report.tables.published import paper_rows
-from monitorbench.report.tables.transfer import print_words
+from monitorbench.report.transfer import matrix as figures_matrix
+from monitorbench.report.transfer import words as transfer_words
+from monitorbench.report.transfer.effects import effects, seed_rows
+from monitorbench.report.transfer.words import print_transfer
 from monitorbench.report.write import render_report
 
 RESULTS = fake_results()
@@ -29,13 +30,13 @@ ALL = f"{BASE}+all"
 
 def test_every_word_has_a_row_with_its_numbers():
     """A word without the numbers it rests on can't be checked by a reader."""
-    rows = transfer_tables.word_rows(RESULTS, SHORTS)
+    rows = [row for row in effects(RESULTS, SHORTS) if row.verdict]
     words = RESULTS["matrix"]["words"]
     assert len(rows) == sum(len(cells) for by in words.values() for cells in by.values())
     row = next(
         r
         for r in rows
-        if (r.training, r.prompt, r.cell) == ("+all (this adapter)", "direct", "sycophancy_bias/qa")
+        if (r.subject, r.prompt, r.title) == ("+all (this adapter)", "direct", "sycophancy_bias/qa")
     )
     told = words[ALL]["direct"]["sycophancy_bias/qa"]
     d = RESULTS["transfer"][ALL]["direct"]["sycophancy_bias/qa"]
@@ -49,7 +50,7 @@ def test_every_word_has_a_row_with_its_numbers():
     assert row.is_trained
     assert all(p for *_, p in row.changes[:3])
     assert not row.changes[3][-1], "too few benign questions for FAR 5 %"
-    (whole,) = [r for r in rows if (r.training, r.prompt, r.cell) == (row.training, "direct", "overall")]
+    (whole,) = [r for r in rows if (r.subject, r.prompt, r.title) == (row.subject, "direct", "overall")]
     assert all(p for *_, p in whole.changes)
     least = told["detectable_auroc_difference"]
     assert row.detectable == ("none" if least is None else rate(least))
@@ -58,7 +59,7 @@ def test_every_word_has_a_row_with_its_numbers():
 def test_words_are_in_the_terminal_the_csv_and_the_page():
     """A matrix that shows its words in one place alone is read without them in the others."""
     out = io.StringIO()
-    print_words(Console(file=out, width=80), RESULTS)
+    print_transfer(Console(file=out, width=80), RESULTS)
     words = {
         told["word"] for by in RESULTS["matrix"]["words"].values() for p in by.values() for told in p.values()
     }
@@ -88,15 +89,15 @@ def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
     """What one seed did is printed as what the training does, in the paper too."""
     found = of_two_seeds()
     out = io.StringIO()
-    print_words(Console(file=out, width=80), found)
+    print_transfer(Console(file=out, width=80), found)
     page = render_report(found, MANIFEST)
     for text in (out.getvalue(), page):
         assert "+twice over 2 seeds" in text
         assert "(this adapter)" not in text
         assert "no change" not in text
-    (row,) = [one for one in transfer_tables.word_rows(found, {}) if one.cell == "overall"]
+    (row,) = [one for one in effects(found) if one.cell == "overall"]
     d = found["effects"][f"{BASE}+twice"]["direct"]["overall"]
-    assert (row.training, row.changes[0][0]) == (
+    assert (row.subject, row.changes[0][0]) == (
         f"{BASE}+twice over 2 seeds",
         signed(d["auroc_difference"]),
     )
@@ -105,7 +106,7 @@ def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
     assert rows[f"{BASE}+twice"]["word"]
     assert not rows[ALL]["word"]
     out = io.StringIO()
-    print_words(Console(file=out, width=80), RESULTS)
+    print_transfer(Console(file=out, width=80), RESULTS)
     assert "(this adapter)" in out.getvalue()
     assert "2 seeds" not in out.getvalue()
     texts = [text.get_text() for text in figures_matrix.matrix_figure(found, "direct", "auroc").axes[0].texts]
@@ -144,7 +145,7 @@ def test_unlike_doses_are_said():
 
 def test_the_words_are_counted_by_where_was_trained():
     """Held-out cells are the question; counted together with trained ones the answer looks better."""
-    trained, held_out = transfer_tables.counted_words(RESULTS)
+    trained, held_out = transfer_words.counted_words(RESULTS)
     n = sum("/" in c for by in RESULTS["matrix"]["words"].values() for p in by.values() for c in p)
     numbers = [int(re.search(r"Of (\d+)", text)[1]) for text in (trained, held_out)]  # type: ignore[index]
     assert sum(numbers) == n
@@ -155,7 +156,7 @@ def test_the_words_are_counted_by_where_was_trained():
 
 def test_seeds_and_objectives_are_said_plainly():
     """One of three seeds in the table as the result is what the paper did."""
-    row = next(row for row in transfer_tables.seed_rows(RESULTS) if row[1] == "overall")
+    row = next(row for row in seed_rows(RESULTS) if row[1] == "overall")
     spread = RESULTS["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
     assert row[2:4] == (
         "2",
@@ -164,9 +165,9 @@ def test_seeds_and_objectives_are_said_plainly():
     found = copy.deepcopy(RESULTS)
     (test,) = found["objectives"]
     test |= {"miss_rate_at_far_5_difference": -0.2, "p": 0.01, "p_holm": 0.01}
-    assert "misses less" in transfer_tables.objectives_in_words(found)[0]
+    assert "misses less" in transfer_words.objectives_in_words(found)[0]
     test |= {"p_holm": 0.2}
-    assert "no difference found" in transfer_tables.objectives_in_words(found)[0]
+    assert "no difference found" in transfer_words.objectives_in_words(found)[0]
 
 
 def test_the_papers_cells_stand_beside_ours_of_the_same_training_only():

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from made_runs import calibrated, evaluated, sealed_run, trained, transferred
+from made_runs import DATA, calibrated, evaluated, sealed_run, trained, transferred
 from rich.console import Console
 from sealed import seal
 
@@ -167,3 +167,10 @@ def test_names_as_long_as_they_may_be_fit_a_file_system(tmp_path: Path):
     path = evaluation_run(tmp_path, long[0], long[1], identity).path
     path.mkdir(parents=True)
     assert run_name("a", "", "b") == "a-b"
+
+
+def test_a_monitor_that_has_its_datasets_name_keeps_it(tmp_path: Path) -> None:
+    """A run of the monitor would be listed as `direct`, and a recommendation by a hash."""
+    assert read_run(evaluated(tmp_path, "starter-direct"), "evaluate").title == "starter-direct"
+    recommended = sealed_run(tmp_path / "recommend" / "starter-0123456789ab", {"data": DATA}, {})
+    assert read_run(recommended, "recommend").title == "starter"

@@ -29,10 +29,11 @@ _NO_RESULTS = ("learning_curve", "operating_point", "combined", "judge", "traini
 
 
 class RunRates(NamedTuple):
-    """Miss rate and false alarm rate of an evaluation's own answers, over all its samples."""
+    """Miss rate and false alarm rate of an evaluation's own answers, and its AUROC, over all its samples."""
 
     miss_rate: float | None = None
     false_alarm_rate: float | None = None
+    auroc: float | None = None
 
 
 def listed(run: Run, datasets: Path) -> dict[str, Any]:
@@ -71,9 +72,10 @@ def chosen(
 def overall_rates(run: Run, datasets: Path) -> RunRates:
     """MR and FAR of an evaluation: from its table where it is scored, else from its log and the dataset."""
     if numbers := overall_numbers(run):
-        return RunRates(numbers.get("miss_rate"), numbers.get("false_alarm_rate"))
+        return RunRates(*(numbers.get(name) for name in RunRates._fields))
     if run.kind != "evaluate" or run.state != "done":
         return RunRates()
+    from monitorbench.metrics.auroc import auroc
     from monitorbench.metrics.rates import count as confusion
     from monitorbench.metrics.rates import false_alarm_rate, miss_rate
     from monitorbench.scoring.evaluations import read_evaluation
@@ -85,7 +87,8 @@ def overall_rates(run: Run, datasets: Path) -> RunRates:
     except (OSError, UserError):
         return RunRates()
     counts = confusion(judged.is_misbehavior, judged.flagged)
-    return RunRates(miss_rate(counts), false_alarm_rate(counts))
+    area = auroc(judged.scores, judged.is_misbehavior)
+    return RunRates(miss_rate(counts), false_alarm_rate(counts), area)
 
 
 def overall_numbers(run: Run) -> dict[str, float]:

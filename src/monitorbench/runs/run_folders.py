@@ -132,8 +132,11 @@ class Run:
     @property
     def title(self) -> str:
         """Names of what the run is of, without dataset and split: `smollm2_135m-direct`."""
-        names = [name for name in self.parts if name not in (self.dataset, self.split)]
-        return "-".join(names) or self.parts[0]
+        first, *names = self.parts  # a monitor may have the dataset's name
+        for name in (self.dataset, self.split):
+            if name in names:
+                names.remove(name)
+        return "-".join((first, *names))
 
     @property
     def age(self) -> tuple[datetime, int, str]:

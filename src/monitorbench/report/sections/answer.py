@@ -16,7 +16,7 @@ from monitorbench.metrics.written import Finding, finding, rate
 from monitorbench.metrics.written import shown as number
 from monitorbench.report.recommendation.page import page_values
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.tables.transfer import comparisons
+from monitorbench.report.transfer.effects import effects
 
 _ALWAYS = 0.95
 
@@ -59,22 +59,21 @@ def training_changed(results: Results) -> str:
     """Say how many trainings came out better and worse on cells they did not see; empty without any."""
     if not results["effects"]:
         return ""
-    held_out = [
-        comparison.difference for comparison in comparisons(results) if comparison.where == "held_out"
-    ]
+    held_out = [row.difference for row in effects(results) if row.cell == "held_out" and row.difference["n"]]
     if not held_out:
         return "No cell was held out from every adapter's training, so transfer was not measured."
     findings = [finding(difference["auroc_difference_ci"]) for difference in held_out]
     better, worse = findings.count(Finding.BETTER), findings.count(Finding.WORSE)
     is_one_seed = max(difference["n_seeds"] for difference in held_out) == 1
     tuned = "an adapter" if is_one_seed else "a training over its seeds"
-    of = f"of {_some(len(findings), 'comparison')} of {tuned} with its base"
+    n = len(findings)
+    of = f"of {n} comparisons of {tuned} with its base" if n > 1 else f"comparison of {tuned} with its base"
     where = "on cells it was not trained on"
     counts = (
         f"In AUROC {where}, {better} {of} came out better, {worse} worse, and in "
-        f"{len(findings) - better - worse} no difference was found."
+        f"{n - better - worse} no difference was found."
         if better or worse
-        else f"No difference in AUROC was found in any {of} {where}."
+        else f"No difference in AUROC was found in {'any' if n > 1 else 'the one'} {of} {where}."
     )
     trained = [name for name in results["effects"] if is_trained(results, name, OVERALL)]
     was = "was" if len(trained) == 1 else "were"

@@ -29,8 +29,7 @@ from monitorbench.report.tables.overall import (
 )
 from monitorbench.report.tables.prompts import CHOICE_COLUMNS, choice_rows, in_words, prompt_blocks
 from monitorbench.report.tables.terminal import opened, print_rows, say, say_lines, start_table
-from monitorbench.report.tables.transfer import print_differences, print_words
-from monitorbench.report.tables.transfer_signs import print_directions, print_findings, print_negative
+from monitorbench.report.transfer.words import print_transfer
 from monitorbench.runs.directory import is_finished
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.points import PointAt, points_at
@@ -72,11 +71,7 @@ def print_tables(console: Console, results: Results, *, is_brief: bool = False) 
     say_lines(console, inverted_heading(), inverted_lines(results))
     _print_prompts(console, results)
     print_costs(console, results)
-    print_words(console, results)
-    print_negative(console, results)
-    print_directions(console, results)
-    print_differences(console, results)
-    print_findings(console, results)
+    print_transfer(console, results)
 
 
 def _print_answer(console: Console, results: Results) -> None:

@@ -116,6 +116,7 @@ PAGES: Mapping[str, str] = {
 }
 """Pages that stages write into their runs, and what a link to one says."""
 _ID_DIGITS = 8
+_LONGEST_ANSWER = 5_000
 _METRICS = ("miss_rate", "false_alarm_rate", "auroc")
 
 
@@ -194,8 +195,8 @@ class Runs:
             progress, numbers = _last_step(run)
         elif not numbers:
             rates = so_far if run.state == "running" else overall_rates(run, self._datasets)
-            both = {"miss_rate": rates.miss_rate, "false_alarm_rate": rates.false_alarm_rate}
-            numbers = {name: value for name, value in both.items() if value is not None}
+            known = {name: getattr(rates, name, None) for name in _METRICS}
+            numbers = {name: value for name, value in known.items() if value is not None}
         results: Any = run.manifest.get("results", {})
         return RunRow(
             name=run.title,
@@ -211,7 +212,7 @@ class Runs:
             if so_far.done is not None and so_far.total
             else None,
             numbers=[_shown(numbers, name) for name in _METRICS],
-            answer=short(results.get("sentence") or results.get("decision") or "", 200),
+            answer=short(results.get("sentence") or results.get("decision") or "", _LONGEST_ANSWER),
             pages=_pages(run),
         )
 

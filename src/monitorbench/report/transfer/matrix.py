@@ -1,7 +1,6 @@
 """Training against test cell (AUROC with words, rates) and against training (cosines of heads), as SVG."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from matplotlib import colormaps
 from matplotlib.axes import Axes
@@ -14,9 +13,9 @@ from monitorbench.metrics.results import Results, cell_verdict, is_trained, n_se
 from monitorbench.metrics.trainings import DirectionsFacts
 from monitorbench.metrics.transfer import Measure, change
 from monitorbench.metrics.words import CellVerdict, Word, corrected_p
-from monitorbench.metrics.written import DASH, rate, signed
+from monitorbench.metrics.written import rate, signed
 from monitorbench.report.figures.drawing import INK, MARK_ID, draw, ink_on, shortened
-from monitorbench.report.tables.transfer_signs import direction_rows, share_cells
+from monitorbench.report.transfer.effects import cosine, share_cells, short_training
 
 TITLES: dict[Measure, str] = {
     "auroc": "AUROC",
@@ -29,22 +28,10 @@ _WORD = 0.3
 """Inches; a row of the AUROC's matrix is taller by the word."""
 
 
-class _Entry(NamedTuple):
-    """Text and colour of one cell of the figure."""
-
-    value: float | None
-    difference: float | None
-    is_told: bool
-    """Whether the difference counts after Holm's correction over the matrix."""
-    word: str
-
-
 def transfer_matrix(results: Results, prompt: str, measure: Measure = "auroc") -> str:
     """A number of each monitor on each test cell; under a training's, its difference from the base.
 
-    Of several seeds it is their mean.
-
-    AUROC's has the words too.
+    Of several seeds it is their mean. AUROC's has the words too.
     """
     label = f"{TITLES[measure]} by monitor and test cell, {prompt} prompt; the same numbers are in the table"
     name = f"transfer-{results['table'].prompts().index(prompt)}-{measure}"
@@ -58,14 +45,15 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
     columns = [OVERALL, *results["table"].inner_cells(OVERALL)]
     has_words = measure == "auroc" and bool(results["transfer"])
     row = _ROW + (_WORD if has_words else 0)
-    labels = [shortened(_label(results, name, shorts), 30) for name in rows]
+    seeds = {name: f" ({n} seeds)" if (n := n_seeds(results, name)) > 1 else "" for name in rows}
+    labels = [shortened(f"{shorts.get(name, name)}{seeds[name]}", 30) for name in rows]
     figure, axes = _grid(labels, len(columns), _COLUMN, row, 0.62)
     axes.set_xticks([])
     for y, name in enumerate(rows):
         for x, cell in enumerate(columns):
-            _draw_entry(axes, x, y, _entry(results, name, prompt, cell, measure), measure)
-    for y, name in enumerate(rows):
-        for x, cell in enumerate(columns):
+            value = _value(results, name, prompt, cell, measure)
+            ink = _tile(axes, x, y, value, "RdBu" if measure == "auroc" else "YlOrRd")
+            _write(axes, x, y, ink, value, *_difference(results, name, prompt, cell, measure))
             if name in results["effects"] and is_trained(results, name, cell):
                 box = Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fill=False, ec=INK, lw=1.6, clip_on=False)
                 axes.add_patch(box)
@@ -88,16 +76,15 @@ def _grid(
     return figure, axes
 
 
-def _entry(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> _Entry:
+def _difference(
+    results: Results, name: str, prompt: str, cell: str, measure: Measure
+) -> tuple[float | None, bool, str]:
+    """The difference from the base, whether it counts after Holm's correction, and the cell's word."""
     effect = results["effects"].get(name, {}).get(prompt, {}).get(cell)
     verdict = cell_verdict(results, name, prompt, cell)
     p = verdict and corrected_p(verdict, measure)
-    return _Entry(
-        _value(results, name, prompt, cell, measure),
-        effect and change(effect, measure).value,
-        p is not None and p < results["matrix"]["level"],
-        word(verdict),
-    )
+    counts = p is not None and p < results["matrix"]["level"]
+    return effect and change(effect, measure).value, counts, word(verdict) if measure == "auroc" else ""
 
 
 def _value(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> float | None:
@@ -118,33 +105,39 @@ def word(verdict: CellVerdict | None) -> str:
     return "none found\n" + (f"sees {rate(least)}" if least is not None else "sees none")
 
 
-def _label(results: Results, name: str, shorts: Mapping[str, str]) -> str:
-    n = n_seeds(results, name)
-    return f"{shorts.get(name, name)} ({n} seeds)" if n > 1 else shorts.get(name, name)
-
-
-def _draw_entry(axes: Axes, x: int, y: int, entry: _Entry, measure: Measure) -> None:
-    if entry.value is None:
-        axes.text(x + 0.5, y + 0.5, DASH, ha="center", va="center")
-        return
-    name, shade = ("RdBu", 0.1 + 0.8 * entry.value) if measure == "auroc" else ("YlOrRd", 0.9 * entry.value)
-    red, green, blue, _ = colormaps[name](shade)
+def _tile(axes: Axes, x: int, y: int, value: float | None, colours: str) -> str:
+    """Colour a cell by a value in [0, 1], and return the colour of text on it."""
+    if value is None:
+        return INK
+    red, green, blue, _ = colormaps[colours](0.1 + 0.8 * value if colours == "RdBu" else 0.9 * value)
     # On a phone the cells behind the first column, overall, are reached by scrolling.
     gid = f"{MARK_ID}-{y}" if x == 0 else None
     axes.add_patch(Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fc=(red, green, blue), lw=0, gid=gid))
-    ink = ink_on(red, green, blue)
-    if entry.difference is None:
-        axes.text(x + 0.5, y + 0.5, rate(entry.value), ha="center", va="center", color=ink)
-        return
-    has_word = measure == "auroc" and bool(entry.word)
-    places = (0.21, 0.45) if has_word else (0.34, 0.69)
-    axes.text(x + 0.5, y + places[0], rate(entry.value), ha="center", va="center", color=ink)
-    text = signed(entry.difference) + ("*" if entry.is_told else "")
-    weight = "bold" if entry.is_told else "normal"
-    axes.text(x + 0.5, y + places[1], text, ha="center", va="center", color=ink, fontsize=8, weight=weight)
-    if has_word:
-        text = entry.word if "\n" in entry.word else entry.word.replace(" ", "\n", 1)
-        axes.text(x + 0.5, y + 0.75, text, ha="center", va="center", color=ink, fontsize=6.5, linespacing=1.0)
+    return ink_on(red, green, blue)
+
+
+def _write(
+    axes: Axes, x: int, y: int, ink: str, value: float | None, moved: float | None, counts: bool, word: str
+) -> None:
+    """Write a cell's number and, below it, the difference from the base and the word."""
+    lines = [(rate(value), 9.0, "normal")]
+    if value is not None and moved is not None:
+        lines.append((signed(moved) + ("*" if counts else ""), 8, "bold" if counts else "normal"))
+        if word:
+            lines.append((word if "\n" in word else word.replace(" ", "\n", 1), 6.5, "normal"))
+    places = {1: (0.5,), 2: (0.34, 0.69), 3: (0.21, 0.45, 0.75)}[len(lines)]
+    for place, (text, size, weight) in zip(places, lines, strict=True):
+        axes.text(
+            x + 0.5,
+            y + place,
+            text,
+            ha="center",
+            va="center",
+            color=ink,
+            fontsize=size,
+            weight=weight,
+            linespacing=1.0,
+        )
 
 
 def _column_heads(axes: Axes, results: Results, columns: Sequence[str], inch: float) -> None:
@@ -165,32 +158,25 @@ _CELL = 0.42
 """Inches."""
 
 
-def directions(results: Results) -> str:
+def draw_directions(results: Results) -> str:
     """The cosines of `results["directions"]`; rows and columns are numbered alike."""
     facts = results["directions"]
-    label = f"Cosines between the heads of {len(facts['trainings'])} trainings; the terminal has the same"
-    return draw("directions", label, lambda: _figure(results, facts))
+    label = f"Cosines between the heads of {len(facts['trainings'])} trainings"
+    return draw("directions", label, lambda: _directions_figure(results, facts))
 
 
-def _figure(results: Results, facts: DirectionsFacts) -> Figure:
-    rows = direction_rows(facts, short_names(results))
-    names = facts["trainings"]
-    labels = [f"{shortened(row[1], 30)}  {row[0]}" for row in rows]
-    figure, axes = _grid(labels, len(rows), _CELL, _CELL, 0.3)
+def _directions_figure(results: Results, facts: DirectionsFacts) -> Figure:
+    names, shorts = facts["trainings"], short_names(results)
+    numbers = [str(i + 1) for i in range(len(names))]
+    shown = [shortened(short_training(name, shorts), 30) for name in names]
+    labels = [f"{name}  {number}" for name, number in zip(shown, numbers, strict=True)]
+    figure, axes = _grid(labels, len(names), _CELL, _CELL, 0.3)
     axes.xaxis.tick_top()
-    axes.set_xticks([i + 0.5 for i in range(len(rows))], [row[0] for row in rows])
-    for y, row in enumerate(rows):
-        for x, text in enumerate(row[2:]):
-            value = facts["cosines"][y][x]
-            ink = INK
-            if value is not None:
-                red, green, blue, _ = colormaps["RdBu"](0.5 + 0.4 * value)
-                gid = f"{MARK_ID}-{y}" if x == 0 else None
-                axes.add_patch(
-                    Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fc=(red, green, blue), lw=0, gid=gid)
-                )
-                ink = ink_on(red, green, blue)
-            axes.text(x + 0.5, y + 0.52, text, ha="center", va="center", color=ink, fontsize=8)
+    axes.set_xticks([i + 0.5 for i in range(len(names))], numbers)
+    for y, row in enumerate(facts["cosines"]):
+        for x, value in enumerate(row):
+            ink = _tile(axes, x, y, None if value is None else (1 + value) / 2, "RdBu")
+            axes.text(x + 0.5, y + 0.52, cosine(value), ha="center", va="center", color=ink, fontsize=8)
             if x != y and share_cells(results, names[x], names[y]):
                 axes.add_patch(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fill=False, ec=INK, lw=0.9))
     return figure
