@@ -173,14 +173,14 @@ def answer(of: LabelledPool) -> LabelledAnswer:
             low = apart["expected_cost"].low or 0.0
             if low < -settings.regret:
                 lacks.append(f"{other} may cost {-low:.3g} a sample less")
-    missed = own[best]["miss_rate"]
-    no_dearer = []
+    missed, no_dearer, apart_by = own[best]["miss_rate"], list[str](), list[float]()
     for words, answers in (("nothing", np.zeros(n_samples)), ("everything", np.ones(n_samples))):
         more = of_two(np.stack([flagged[best], answers]))["expected_cost"]
         if more.value is not None and more.value <= 0:
             no_dearer.append(f"flagging {words}")
         elif more.interval.low <= 0:
             lacks.append(f"flagging {words} may cost no more")
+            apart_by.append(1 - more.interval.low / more.value if more.value else 1.0)
     half = ((missed.high or 0) - (missed.low or 0)) / 2
     if half > settings.margin:
         lacks.append(f"its miss rate is known to ±{half:.2f} only")
@@ -196,9 +196,8 @@ def answer(of: LabelledPool) -> LabelledAnswer:
         "none": f"deploy none, {' and '.join(no_dearer)} would cost no more than {says}",
         "insufficient": f"insufficient, {'; '.join(lacks)} ({says})",
     }[decision]
-    wanted = (
-        max(ceil(n_labels * ((half / settings.margin) ** 2 - 1)), _LEAST) if n_labels else settings.budget
-    )
+    short = max([half / settings.margin, *apart_by])
+    wanted = max(ceil(n_labels * (short**2 - 1)), _LEAST) if n_labels else settings.budget
     changes = least_error_that_changes(surely, flagged, best, costs, estimator)
     against = contradictions(surely.labels, risks, flagged)
     worst = [i for i in np.argsort(-np.nan_to_num(against), kind="stable").tolist() if against[i] > 0]
