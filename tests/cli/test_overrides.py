@@ -139,6 +139,13 @@ def test_a_value_that_needs_quotes_is_shown_with_them(word: str, quoted: str):
     ]
 
 
+def test_a_quoted_key_is_shown_with_backslashes():
+    """lm-eval's `[invalid]` is a word that a person wants to say is no score."""
+    said = _unparsed(word := 'import.levels={"[invalid]":null}', [word])
+    (override,) = _parsed([said.rpartition("expected ")[2].strip("'")])
+    assert override.value() == {"[invalid]": None}
+
+
 @pytest.mark.parametrize("word", ["seed", "monitors=[a,b", "x={a"])
 def test_what_quotes_do_not_help_is_no_override(word: str):
     """If it failed: quotes would be asked for where a bracket is missing."""

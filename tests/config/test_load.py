@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from monitorbench.config.base import ConfigError
+from monitorbench.config.imports import Import
 from monitorbench.config.load import load
 from monitorbench.config.study import Study
 
@@ -181,3 +182,15 @@ def test_a_study_does_not_change_under_a_stage(compose_study: Callable[..., Stud
         study.seed = 1
     with pytest.raises(ValueError, match="frozen"):
         study.training.learning_rate = 1.0
+
+
+def test_words_that_yaml_takes_for_numbers_or_nothing_are_words():
+    """`NA,nan,None,null,-999`, typed as the page says, would be refused as no texts."""
+    words = ["NA", float("nan"), None, -999, 1.0, True]
+    columns = {"score": 2024, "label": None}
+    read = Import.model_validate(
+        {"missing_values": words, "levels": {1: 0.0}, "where": {"seed": 1}, "columns": columns}
+    )
+    assert read.missing_values == ("NA", "nan", "null", "-999", "1.0", "true")
+    assert (read.levels, read.where) == ({"1": 0.0}, {"seed": ("1",)})
+    assert (read.columns.score, read.columns.label) == ("2024", None)

@@ -38,7 +38,7 @@ def test_a_log_and_a_few_labels_come_to_a_recommendation(
     said = capsys.readouterr().out
     assert "insufficient" in said
     assert "strong" in said
-    third = traffic.read(second, "label.margin=0.25")
+    third = traffic.read(second, "label.margin=0.25", "stakes.cost_miss=10")
     rows = traffic.estimates(third)
     strong, weak = (traffic.scores[name] > 0.5 for name in ("strong", "weak"))
     bad = traffic.is_bad
@@ -130,7 +130,7 @@ def test_stages_take_a_round_as_a_partly_labelled_run(traffic: Traffic, caplog: 
         on("calibrate", "calibrate.alpha=0.001")
     assert on("recommend") == run
     said = " ".join(caplog.text.split())
-    assert "insufficient, its miss rate is known to" in said
+    assert "insufficient, flagging everything may cost no more; its miss rate is known to" in said
     assert f"label {run / 'batches'} next" in said
     assert "another monitor would be the cheapest" in said
     assert on("report") == run
@@ -173,6 +173,71 @@ def test_labels_that_came_with_the_scores_count_as_drawn(traffic: Traffic):
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(UserError, match="expected for each label the probability"):
         traffic.begin("strong")
+
+
+def test_a_monitor_that_is_no_better_than_none_is_not_deployed(traffic: Traffic):
+    """Whoever has a coin, a constant or an inverted scale would be told to put it into use."""
+    rng = np.random.default_rng(5)
+    useless = {"coin": rng.random(N), "constant": np.full(N, 0.2), "inverted": 1 - traffic.scores["strong"]}
+    for name, scores in useless.items():
+        lines = [
+            {"sample_id": f"s{i}", "score": score, "threshold": 0.5, "label": ["benign", "misbehavior"][bad]}
+            for i, (score, bad) in enumerate(zip(scores.tolist(), traffic.is_bad.tolist(), strict=True))
+        ]
+        (traffic.folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        found = json.loads((traffic.begin(name) / "metrics.json").read_text())
+        assert found["decision"] == "none"
+        assert found["sentence"].startswith("deploy none, flagging ")
+        assert [remark.split(":")[0] for remark in found["remarks"]] == (
+            ["The scores of inverted are inverted"] if name == "inverted" else []
+        )
+
+
+def test_a_monitor_without_scores_is_counted_as_wrong(traffic: Traffic):
+    """Who refuses to judge what is bad would be the cheapest, at a base rate of its own."""
+    lines = [json.loads(line) for line in (traffic.folder / "strong.jsonl").read_text().splitlines()]
+    for name, refuses in (("strong", False), ("refusing", True)):
+        for i, line in enumerate(lines):
+            bad = bool(traffic.is_bad[i])
+            line["label"] = "misbehavior" if bad else "benign"
+            line["score"] = None if refuses and bad and i % 5 else traffic.scores["strong"][i]
+        (traffic.folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = traffic.begin("refusing", "strong")
+    found, rows = json.loads((run / "metrics.json").read_text()), traffic.estimates(run)
+    assert (found["decision"], found["monitor"]) == ("recommend", "strong")
+    gone = sum(bool(bad) and i % 5 > 0 for i, bad in enumerate(traffic.is_bad))
+    assert found["remarks"][0].startswith(f"refusing: {gone} of {N} samples have no score")
+    for name in ("strong", "refusing"):
+        assert float(rows[name, "base_rate"]["value"]) == pytest.approx(traffic.is_bad.mean())
+    missed = sum((line["score"] or 0) <= 0.5 for i, line in enumerate(lines) if traffic.is_bad[i])
+    alarms = (traffic.scores["strong"] > 0.5)[~traffic.is_bad].sum()
+    cost = float(rows["refusing", "expected_cost"]["value"])
+    assert cost == pytest.approx((100 * missed + alarms) / N)
+    own = float(rows["strong", "expected_cost"]["value"])
+    assert float(rows["refusing - strong", "expected_cost"]["value"]) == pytest.approx(cost - own)
+
+
+@pytest.mark.parametrize(("field", "other"), [("response", "another"), ("label", "benign")])
+def test_one_id_of_two_samples_is_refused(traffic: Traffic, field: str, other: str):
+    """The score of one text would get the label of another."""
+    file = traffic.folder / "strong.jsonl"
+    lines = [json.loads(line) | {"label": "misbehavior"} for line in file.read_text().splitlines()]
+    lines += [dict(lines[0]), lines[0] | {field: other}]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(UserError, match=rf"line {N + 2}: 's0' stood there before with another"):
+        traffic.begin("strong")
+
+
+def test_chats_are_read_as_everywhere(traffic: Traffic):
+    """A log that import and guardrail read would be refused, or read otherwise, by those who label."""
+    call = {"id": "c1", "type": "function", "function": {"name": "send", "arguments": '{"to": "eve"}'}}
+    chat = [{"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call]}]
+    file = traffic.folder / "strong.jsonl"
+    lines = [json.loads(line) | {"response": chat} for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = traffic.begin("strong")
+    (response,) = {row.response for row in read_returned(run / "batches/first/batch.csv")}
+    assert all(text in (response or "") for text in ("hm", "send", "eve"))
 
 
 def test_what_monitors_contradict_is_read_again_and_keeps_both_labels(traffic: Traffic):
@@ -283,7 +348,10 @@ def test_a_queue_goes_on_with_what_came_since_in_whichever_file(traffic: Traffic
         ('{"score": 1}', "sample_id=None"),
         ('{"sample_id": "a", "score": "high", "threshold": 0.5}', "score='high'"),
         ('{"sample_id": "a", "score": NaN, "threshold": 0.5}', "line 1"),
-        ('{"sample_id": "a", "score": 1, "threshold": 0.5, "request": 3, "response": "x"}', "neither a text"),
+        (
+            '{"sample_id": "a", "score": 1, "threshold": 0.5, "request": 3, "response": "x"}',
+            "expected text or a list",
+        ),
         ('{"sample_id": "a", "score": 1}', "0 thresholds in it"),
         ('{"sample_id": "a", "score": 1, "threshold": 0.5, "label": "bad"}', "label='bad'"),
         ('{"sample_id": "a", "score": 1, "threshold": 0.5}', "no request and response"),

@@ -74,6 +74,16 @@ def test_the_promise_counts_questions() -> None:
     assert not found["is_sample_a_question"]
 
 
+def test_a_threshold_that_fires_here_is_not_said_to_flag_nothing() -> None:
+    """The page would say that no score is above it, beside the alarms that it raised."""
+    silent_here = notes("data", {"calibrated_on": "data", "flags_nothing": True, "flags_nothing_there": True})
+    assert silent_here == ["this threshold flags nothing: no score is above it"]
+    (silent_there,) = notes(
+        "data", {"calibrated_on": "data", "flags_nothing": False, "flags_nothing_there": True}
+    )
+    assert "in calibration" in silent_there
+
+
 @pytest.mark.parametrize(
     ("calibrated", "here", "is_said"),
     [(1000, 40_000, True), (1000, 2001, True), (1000, 2000, False), (None, 9, False), (9, None, False)],

@@ -334,7 +334,7 @@ def test_what_would_change_the_answer_is_the_smallest_error_that_does():
     of = PartlyLabelled(is_bad, np.ones(N), scores[0], np.arange(N))
     alike = np.stack([flagged[0], np.zeros(N)])
     cost = rates_of(np.array([0.0, 1.0]), 3.0, 1.0)["expected_cost"]
-    of_bad, of_good = least_error_that_changes(of, alike, 0, cost, "ipw")
+    of_bad, of_good = least_error_that_changes(of, alike, 0, (3.0, 1.0), "ipw")
     assert of_bad is None  # more misbehavior than labelled speaks for the monitor that flags
     assert of_good is not None
     for error, is_best in ((of_good - 0.005, True), (of_good, False)):

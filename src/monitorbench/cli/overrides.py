@@ -268,6 +268,11 @@ def _unparsed(word: str, overrides: Sequence[str]) -> str:
     quoted = f"{key}={_quoted_parts(value) if is_nested else json.dumps(value, ensure_ascii=False)}"
     if equals and quoted != word and not value.startswith(("'", '"')) and _readable([quoted]):
         return f"{word}: its value needs quotes, and they need the shell's; expected '{quoted}'"
+    escaped = re.sub(
+        r"""(["'])([^"']*)\1(?=\s*:)""", lambda of_map: re.sub(r"(\W)", r"\\\1", of_map[2]), word
+    )
+    if escaped != word and _readable([escaped]):
+        return f"{word}: a key takes no quotes, but backslashes; expected '{escaped}'"
     return f"{word}: not an override; expected key=value, a list as 'key=[a,b]'{shell_hint(overrides, word)}"
 
 

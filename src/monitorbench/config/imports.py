@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from monitorbench.cells import OwnName
-from monitorbench.config.base import Config, FileName, as_tuple
+from monitorbench.config.base import Config, FileName
 from monitorbench.config.datasets import DEFAULT_MEANING, PositiveMeans
 
 Missing = Literal["flag", "pass", "leave_out"]
@@ -20,12 +20,25 @@ def as_tuple_of_list(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
+def as_typed(value: object) -> object:
+    """Turn a word that YAML and Hydra take for a number, a truth value or nothing back into text."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def as_words(value: object) -> object:
+    """Turn one word, or a list of words, into a tuple of texts as they were typed."""
+    return tuple(map(as_typed, value)) if isinstance(value, list | tuple) else (as_typed(value),)
+
+
 MonitorName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$", max_length=60)]
 """A monitor's name in files; other characters become `_`, and the result must differ from all other names."""
 
-Column = str | None
+Word = Annotated[str, BeforeValidator(as_typed)]
+Column = Word | None
 Key = Annotated[str | tuple[str, ...] | None, BeforeValidator(as_tuple_of_list)]
-Words = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+Words = Annotated[tuple[str, ...], BeforeValidator(as_words)]
 
 
 class ImportColumns(Config):
@@ -146,7 +159,7 @@ class Import(Config):
     its own, in one group."""
     scale: tuple[float, float] = (0.0, 1.0)
     """Scores in the file that become 0 and 1, linearly: `[0,10]`; `[10,0]` where low is suspicious."""
-    levels: dict[str, Annotated[float, Field(ge=0, le=1)] | None] | None = None
+    levels: dict[Word, Annotated[float, Field(ge=0, le=1)] | None] | None = None
     """Numbers in [0, 1] for scores given as words, in place of `scale`; null for a word that is no score."""
     flag_from: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Rescaled score from which a monitor's own answer counts as misbehavior, where the file has no such
@@ -154,11 +167,11 @@ class Import(Config):
     missing: Missing = "leave_out"
     """Treatment of a sample without a score, wherever its score is read: an alarm, no alarm, or left out. The
     monitor's name says which in all tables."""
-    missing_values: tuple[str, ...] = ("", "nan", "na", "n/a", "none", "null", "-")
+    missing_values: Words = ("", "nan", "na", "n/a", "none", "null", "-")
     """Words for a value that is not there, in any column but texts, in upper or lower case."""
-    misbehavior_values: tuple[str, ...] = ("misbehavior", "true", "1", "1.0", "yes", "attack", "unsafe")
+    misbehavior_values: Words = ("misbehavior", "true", "1", "1.0", "yes", "attack", "unsafe")
     """Values of the label that mean misbehavior, in upper or lower case."""
-    benign_values: tuple[str, ...] = ("benign", "false", "0", "0.0", "no", "honest", "safe")
+    benign_values: Words = ("benign", "false", "0", "0.0", "no", "honest", "safe")
     """Values of the label that mean benign, in upper or lower case; any other value is refused."""
     monitor: MonitorName | None = None
     """Name of the monitor where no column has it; null: the score column's name."""

@@ -24,6 +24,7 @@ from monitorbench.metrics.labelled import (
     PartlyLabelled,
     RateEstimate,
     RateOf,
+    answers_by_domain,
     differences_of,
     estimated,
     rates_of,
@@ -38,6 +39,7 @@ from monitorbench.metrics.labelled_scores import (
 )
 from monitorbench.metrics.labels_to_ask import risk
 from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.score_facts import inverted_in_words, is_inverted
 from monitorbench.metrics.table import Number, Place, Table
 from monitorbench.runs.files import write_atomically, write_json
 
@@ -63,8 +65,9 @@ class LabelledPromise(NamedTuple):
 class LabelledAnswer:
     """All that a round's labels say."""
 
-    decision: Literal["recommend", "insufficient"]
+    decision: Literal["recommend", "none", "insufficient"]
     monitor: str
+    """The monitor to deploy, else the one nearest to it."""
     sentence: str
     estimator: str
     n_labels: int
@@ -72,6 +75,8 @@ class LabelledAnswer:
     """Labels that are benign."""
     n_next: int
     """Labels to ask for next; 0 where none are needed."""
+    remarks: list[str]
+    """Sentences about monitors without some scores, or with inverted ones."""
     sensitivity: str
     """How wrong labels would have to be for another answer."""
     promises: list[LabelledPromise]
@@ -120,22 +125,37 @@ def answer(of: LabelledPool) -> LabelledAnswer:
     surely = labelled(pool, of.questions, of_open=np.nan, is_queue=of.is_queue)
     risks = risk(pool.scores, surely.labels)
     table, n_labels, n_groups = Table(), surely.n_labels, len(np.unique(pool.groups))
+    n_samples = len(pool.ids)
     # Estimated errors are wrong once in forty; so are then the rates, and both together once in twenty.
     confidence = 0.975 if settings.errors == "readings" else 0.95
     rates = partial(_rates, ways, estimator=estimator, errors=errors, confidence=confidence)
-    alone = rates_of(np.array([0.0, 1.0]), *costs)
+
+    def of_one(row: FloatArray) -> dict[str, RateEstimate]:
+        answers, flags, scored = answers_by_domain(row[None])
+        return rates(answers, rates_of(flags[0], *costs, scored[0]))
+
+    def of_two(both: FloatArray) -> dict[str, RateEstimate]:
+        answers, flags, scored = answers_by_domain(both)
+        return rates(answers, differences_of(*costs, flags, scored))
 
     def add(name: str, point: str, estimates: Mapping[str, RateEstimate]) -> dict[str, Number]:
         numbers = {rate: _number(rate, of_rate, n_labels, n_groups) for rate, of_rate in estimates.items()}
         table.add(Place(name, "none", f"estimated:{estimator}", point, "traffic"), numbers)
         return numbers
 
-    own, promises = [], []
+    own, promises, remarks = [], [], []
     delta = of.calibrate.delta / len(pool.monitors)
     for i, (name, limit) in enumerate(zip(pool.monitors, pool.thresholds, strict=True)):
-        own.append(add(name, f"{limit:g}", rates(flagged[i : i + 1], alone)))
-        each = [auroc_estimate(way, pool.scores[i], errors, confidence) for way in ways]
-        add(name, "", {"auroc": _both(each)})
+        own.append(add(name, f"{limit:g}", of_one(flagged[i])))
+        area = _both([auroc_estimate(way, pool.scores[i], errors, confidence) for way in ways])
+        add(name, "", {"auroc": area})
+        if is_inverted(area.value, area.interval):
+            remarks.append(inverted_in_words(name, area.value, area.interval))
+        if n_gone := int(np.isnan(pool.scores[i]).sum()):
+            remarks.append(
+                f"{name}: {n_gone} of {n_samples} samples have no score: in none of its rates, and the wrong "
+                "answer in what it costs."
+            )
         found = [
             promised_threshold(way, pool.scores[i], of.calibrate.alpha, delta, estimator, errors)
             for way in ways
@@ -144,18 +164,23 @@ def answer(of: LabelledPool) -> LabelledAnswer:
         worse = max(found, key=lambda at: 2.0 if at.threshold is None else at.threshold)
         promises.append(LabelledPromise(name, of.calibrate.alpha, delta, worse, n_unscored))
     if of.is_queue or settings.design == "alerts":
-        add(QUEUE, "", {**rates(_queued(of)[None], alone), **_found_per_hour(of)})
+        add(QUEUE, "", {**of_one(_queued(of)), **_found_per_hour(of)})
     best = int(np.argmin(expected_costs(risks, flagged, costs)))
     lacks = []
     for i, other in enumerate(pool.monitors):
         if i != best:
-            apart = add(
-                f"{other} - {pool.monitors[best]}", "", rates(flagged[[best, i]], differences_of(*costs))
-            )
+            apart = add(f"{other} - {pool.monitors[best]}", "", of_two(flagged[[best, i]]))
             low = apart["expected_cost"].low or 0.0
             if low < -settings.regret:
                 lacks.append(f"{other} may cost {-low:.3g} a sample less")
-    missed = own[best]["miss_rate"]
+    missed, no_dearer, apart_by = own[best]["miss_rate"], list[str](), list[float]()
+    for words, answers in (("nothing", np.zeros(n_samples)), ("everything", np.ones(n_samples))):
+        more = of_two(np.stack([flagged[best], answers]))["expected_cost"]
+        if more.value is not None and more.value <= 0:
+            no_dearer.append(f"flagging {words}")
+        elif more.interval.low <= 0:
+            lacks.append(f"flagging {words} may cost no more")
+            apart_by.append(1 - more.interval.low / more.value if more.value else 1.0)
     half = ((missed.high or 0) - (missed.low or 0)) / 2
     if half > settings.margin:
         lacks.append(f"its miss rate is known to ±{half:.2f} only")
@@ -163,18 +188,28 @@ def answer(of: LabelledPool) -> LabelledAnswer:
         f"{pool.monitors[best]}: {_in_words(missed)}, {_in_words(own[best]['false_alarm_rate'])}, "
         f"from {n_labels} labels"
     )
-    wanted = max(ceil(n_labels * ((half / settings.margin) ** 2 - 1)), _LEAST)
-    changes = least_error_that_changes(surely, flagged, best, alone["expected_cost"], estimator)
+    decision: Literal["recommend", "none", "insufficient"] = (
+        "none" if no_dearer else "insufficient" if lacks else "recommend"
+    )
+    sentence = {
+        "recommend": f"deploy {says}",
+        "none": f"deploy none, {' and '.join(no_dearer)} would cost no more than {says}",
+        "insufficient": f"insufficient, {'; '.join(lacks)} ({says})",
+    }[decision]
+    short = max([half / settings.margin, *apart_by])
+    wanted = max(ceil(n_labels * (short**2 - 1)), _LEAST) if n_labels else settings.budget
+    changes = least_error_that_changes(surely, flagged, best, costs, estimator)
     against = contradictions(surely.labels, risks, flagged)
     worst = [i for i in np.argsort(-np.nan_to_num(against), kind="stable").tolist() if against[i] > 0]
     return LabelledAnswer(
-        decision="insufficient" if lacks else "recommend",
+        decision=decision,
         monitor=pool.monitors[best],
-        sentence=f"insufficient, {'; '.join(lacks)} ({says})" if lacks else f"deploy {says}",
+        sentence=sentence,
+        remarks=remarks,
         estimator=estimator,
         n_labels=n_labels,
         n_benign=int((surely.labels == 0).sum()),
-        n_next=min(wanted, settings.budget) if lacks else 0,
+        n_next=min(wanted, settings.budget) if decision == "insufficient" else 0,
         sensitivity=_sensitivity(pool.monitors, changes),
         promises=promises,
         contradicted=[pool.ids[i] for i in worst],

@@ -17,16 +17,15 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.labelling import Labelling
+from monitorbench.conversations.chats import messages_in
+from monitorbench.conversations.read import NoChat
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.prompts.transcript import transcript
-from monitorbench.records import Label, Message
+from monitorbench.records import Label
 from monitorbench.untrusted_rows import rows, share
-
-_MESSAGES = TypeAdapter(tuple[Message, ...])
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +138,8 @@ class _Scores:
             if not isinstance(name, str) or not name:
                 raise UserError(f"{where}: sample_id={name!r}; expected a string")
             if line.get("request") is not None and line.get("response") is not None:
-                self.texts[name] = _text(line["request"], where), _text(line["response"], where)
+                texts = _text(line["request"], where), _text(line["response"], where)
+                _refuse_another(self.texts.setdefault(name, texts), texts, f"{where}: {name!r}", "text")
             if only_texts:
                 continue
             score = share(line, "score", where)
@@ -152,7 +152,8 @@ class _Scores:
             if label := line.get("label"):
                 if label not in list(Label):
                     raise UserError(f"{where}: label={label!r}; expected misbehavior, benign or nothing")
-                self._labels[name] = str(label), share(line, "probability", where, optional=True)
+                known = str(label), share(line, "probability", where, optional=True)
+                _refuse_another(self._labels.setdefault(name, known), known, f"{where}: {name!r}", "label")
 
     def labels_with_chances(self, file: Path) -> dict[str, tuple[str, float]]:
         """Return the labels that are there; without probabilities only where every sample has one."""
@@ -165,12 +166,17 @@ class _Scores:
         return {name: (label, chances.get(name, 1.0)) for name, (label, _) in self._labels.items()}
 
 
+def _refuse_another(before: object, now: object, where: str, what: str) -> None:
+    """Raise `UserError` where a sample stands there again with another text or label: which is it of?"""
+    if before != now:
+        raise UserError(f"{where} stood there before with another {what}; expected a sample_id a sample")
+
+
 def _text(value: Any, where: str) -> str:
     """A request or response as it is read by people: a string as it is, messages as a transcript."""
     if isinstance(value, str):
         return value
     try:
-        messages: Sequence[Message] = _MESSAGES.validate_python(value)
-    except ValidationError as error:
-        raise UserError(f"{where}: neither a text nor messages; expected one of them") from error
-    return transcript(tuple(messages))
+        return transcript(messages_in(value, where))
+    except NoChat as error:
+        raise UserError(str(error)) from error

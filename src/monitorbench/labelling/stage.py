@@ -184,13 +184,14 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
     }
     run = RunDirectory(study.paths.runs / "label", run_name(*pool.monitors), identity)
     with run.recording(study) as results:
-        says, n_next, questions = "no labels yet", settings.budget, of.questions
+        says, n_next, questions, remarks = "no labels yet", settings.budget, of.questions, list[str]()
         if questions:
             found = answer(
                 LabelledPool(pool, questions, settings, study.stakes, study.calibrate, of.is_queue)
             )
             found.write(run.path)
             says, n_next = found.sentence, settings.budget if of.is_queue else found.n_next
+            remarks = found.remarks
             results |= {"decision": found.decision, "monitor": found.monitor}
             drawn = _read_again(annotation, study.label.read_again, found, questions)
             if left := [shown(pool, question) for question in questions if question.label == OPEN]:
@@ -212,7 +213,7 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
         write_json(run.path / POOL, {"files": files, **kept})
         results |= {"monitors": pool.monitors, "n_asked": len(drawn), "answer": says}
         results["n_labels"] = sum(question.label != OPEN for question in latest(questions).values())
-    print(printable(says), flush=True)
+    print(*map(printable, (says, *remarks)), sep="\n", flush=True)
     return run.path
 
 

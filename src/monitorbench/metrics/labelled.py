@@ -10,6 +10,7 @@ as the evidence. `benchmarks/coverage/labels.py` and `errors.py` simulate their 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import nan, sqrt
 from typing import Literal, NamedTuple
 
@@ -153,6 +154,10 @@ class RateEstimate(NamedTuple):
     interval: Interval
 
 
+_BOTH: FloatArray = np.array([[0, 0, 1, 1.0], [0, 1, 0, 1.0]])
+"""What two monitors flag in their four domains."""
+
+
 class RateOf(NamedTuple):
     """A rate as a ratio of two weighted counts; both by what each monitor flagged, and the label."""
 
@@ -165,25 +170,59 @@ class RateOf(NamedTuple):
         return RateOf(np.repeat(self.numerator, 2, axis=0), np.repeat(self.denominator, 2, axis=0))
 
 
-def rates_of(flagged: FloatArray, cost_miss: float, cost_alarm: float) -> Mapping[str, RateOf]:
+def answers_by_domain(flagged: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Answers [monitors, samples] as rows without NaN, and what each monitor answered in their domains.
+
+    A monitor that did not score some samples gets a further row, 1 where it did not. Returns the rows for
+    `estimated`, then for each of its domains [monitors, domains] the flags, and 1 where the monitor answered.
+    """
+    gone = np.isnan(flagged)
+    lacks = np.flatnonzero(gone.any(axis=1))
+    rows = np.concatenate([np.nan_to_num(flagged), gone[lacks].astype(np.float64)])
+    bits = np.array(list(product((0.0, 1.0), repeat=len(rows)))).T
+    n = len(flagged)
+    scored = np.ones((n, bits.shape[1]))
+    scored[lacks] = 1 - bits[n:]
+    return rows, bits[:n] * scored, scored
+
+
+def rates_of(
+    flagged: FloatArray, cost_miss: float, cost_alarm: float, scored: FloatArray | None = None
+) -> Mapping[str, RateOf]:
     """The rates of a monitor; `flagged` [domains] says whether it flags what is there, 1 or 0.
 
-    `expected_cost` is a sample's, at the pool's own share of misbehavior.
+    `expected_cost` is a sample's, at the pool's own share of misbehavior. Where `scored` [domains] is 0 the
+    monitor has no score: no error of its rates, and the wrong answer in what it costs.
     """
     bad, good = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    alarm, every = flagged[:, None], np.ones((len(flagged), 2))
+    there = np.ones_like(flagged) if scored is None else scored
+    alarm, passed = ((of * there)[:, None] for of in (flagged, 1 - flagged))
+    every = np.ones((len(flagged), 2))
     return {
         "base_rate": RateOf(every * bad, every),
-        "miss_rate": RateOf((1 - alarm) * bad, every * bad),
-        "false_alarm_rate": RateOf(alarm * good, every * good),
+        "miss_rate": RateOf(passed * bad, there[:, None] * bad),
+        "false_alarm_rate": RateOf(alarm * good, there[:, None] * good),
         "precision": RateOf(alarm * bad, alarm * every),
-        "expected_cost": RateOf((1 - alarm) * bad * cost_miss + alarm * good * cost_alarm, every),
+        "expected_cost": RateOf((1 - alarm) * bad * cost_miss + (1 - passed) * good * cost_alarm, every),
     }
 
 
-def differences_of(cost_miss: float, cost_alarm: float) -> Mapping[str, RateOf]:
-    """The second monitor's rates less the first's, over the four domains of both."""
-    first, second = (rates_of(np.array(of), cost_miss, cost_alarm) for of in ([0, 0, 1, 1.0], [0, 1, 0, 1.0]))
+def differences_of(
+    cost_miss: float,
+    cost_alarm: float,
+    flagged: FloatArray = _BOTH,
+    scored: FloatArray | None = None,
+) -> Mapping[str, RateOf]:
+    """The second monitor's rates less the first's, by domain [2, domains]; rates where both have a score."""
+    there = np.ones_like(flagged) if scored is None else scored
+    both = there.prod(axis=0)
+    first, second = (
+        {
+            **rates_of(of, cost_miss, cost_alarm, both),
+            "expected_cost": rates_of(of, cost_miss, cost_alarm, own)["expected_cost"],
+        }
+        for of, own in zip(flagged, there, strict=True)
+    )
     return {
         name: RateOf(second[name].numerator - first[name].numerator, first[name].denominator)
         for name in ("miss_rate", "false_alarm_rate", "expected_cost")

@@ -122,6 +122,8 @@ def notes(dataset: str, point: OperatingPointFacts) -> list[str]:
     lines = [line] if (line := elsewhere(dataset, point)) else []
     if point.get("flags_nothing"):
         lines.append("this threshold flags nothing: no score is above it")
+    elif point.get("flags_nothing_there"):
+        lines.append("this threshold flagged nothing in calibration: no score there is above it")
     changed = point.get("drift")
     if changed is not None and changed["p_value"] < DRIFTED:
         lines.append(drift_in_words(changed))

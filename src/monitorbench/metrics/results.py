@@ -89,7 +89,9 @@ class OperatingPointFacts(TypedDict):
     """The dataset's directory name."""
     thresholds: list[ThresholdFacts]
     flags_nothing: NotRequired[bool]
-    """Whether no scored sample is above the threshold, on the test split or on the calibration split."""
+    """Whether no scored sample of the test split is above the threshold."""
+    flags_nothing_there: NotRequired[bool]
+    """The same of the calibration split."""
     drift: NotRequired[Drift | None]
     """Whether the benign scores are those it was calibrated on; None where these are not there any more."""
     longest_prompts: NotRequired[list[float | None]]

@@ -49,6 +49,7 @@ def render_round(estimates: LabelledAnswer, run: Path, batch: str) -> str:
         "batch": batch if estimates.decision == "insufficient" else "",
         "n_next": finished["results"]["n_asked"],
         "sentences": [
+            *estimates.remarks,
             f"Estimated by {estimates.estimator} from {estimates.n_labels} labels; what is unlabelled is not "
             "taken for benign.",
             f"Label errors: {estimates.sensitivity}.",
@@ -69,7 +70,8 @@ def render_round(estimates: LabelledAnswer, run: Path, batch: str) -> str:
 def show_round(estimates: LabelledAnswer) -> None:
     """Print the sentence and the rows to stderr."""
     console = opened(stderr=True)
-    say(console, estimates.sentence, "bold")
+    for sentence in (estimates.sentence, *estimates.remarks):
+        say(console, sentence, "bold")
     start_table(console, f"{estimates.n_labels} labels, {estimates.estimator}", _COLUMNS)
     rows = [
         (name, above, metric, f"{value} {ends}".rstrip())

@@ -47,7 +47,8 @@ def recommend_round(study: Study) -> Path | None:
     if more and not batch.is_dir():
         command = f"monitorbench label run={run.name} label.budget={estimates.n_next}"
         _log.info("recommend: `%s` writes the next batch", command)
-    _log.info("recommend: %s", estimates.sensitivity)
+    for words in (*estimates.remarks, estimates.sensitivity):
+        _log.info("recommend: %s", words)
     return run
 
 
@@ -58,6 +59,8 @@ def calibrate_round(study: Study, run: Path) -> Path:
     monitor's, to be served next. Raises `UserError` with the reason where no threshold keeps the promise.
     """
     estimates = score_round(study, run)
+    for remark in estimates.remarks:
+        _log.warning("calibrate: %s", remark)
     for other in estimates.promises:
         _log.info("calibrate: %s", in_words(other))
     promise = next(of for of in estimates.promises if of.monitor == estimates.monitor)

@@ -111,8 +111,8 @@ def add_points(
             name=point.name,
             calibrated_on=point.calibrated_on,
             thresholds=point.thresholds,
-            flags_nothing=flags_nothing(rates)
-            or (on_calibration is not None and flags_nothing(on_calibration)),
+            flags_nothing=flags_nothing(rates),
+            flags_nothing_there=on_calibration is not None and flags_nothing(on_calibration),
             drift=_drift(point, seed),
             longest_prompts=[longest_calibrated(point.directory), e.usage["longest_prompt"]],
             unscored=unscored_reasons(e),
