@@ -7,6 +7,7 @@ that was written; what is no row is one `UserError` with its line or entry.
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,7 +101,7 @@ def header(file: Path) -> list[str]:
     try:
         _, names = next(numbered(file, strict=False), (1, []))
     except UnicodeDecodeError as error:
-        raise UserError(f"{file}, line 1: {_no_text(file)}; expected CSV in UTF-8") from error
+        raise no_utf8(file) from error
     except (OSError, EOFError, csv.Error) as error:
         raise UserError(f"{file}: can't be read ({error}); expected CSV in UTF-8") from error
     if not names:
@@ -143,7 +144,7 @@ def _csv_rows(file: Path) -> Iterator[ForeignRow]:
                 raise UserError(f"{file}, line {began}: {len(values)} values under {len(names)} names")
             yield ForeignRow(f"line {began}", dict(zip(names, values, strict=True)))
     except UnicodeDecodeError as error:
-        raise UserError(f"{file}, after line {began}: not UTF-8; save it as UTF-8") from error
+        raise no_utf8(file) from error
     except csv.Error as error:
         raise UserError(f"{file}, after line {began}: {error}; expected CSV in UTF-8") from error
 
@@ -214,7 +215,7 @@ def head(file: Path) -> bytes:
     with opened(file) as stream:
         text = stream.read(_HEAD)
     if text.startswith(_UTF_16):
-        raise UserError(f"{file}: {_no_text(file)}; save it as UTF-8")
+        raise no_utf8(file)
     return text.lstrip(_BLANK)
 
 
@@ -350,6 +351,18 @@ def no_parquet(file: Path, error: Exception) -> UserError:
     return UserError(f"{file}: no Parquet file ({reason}); expected one with a row a score")
 
 
-def _no_text(file: Path) -> str:
+def no_utf8(file: Path) -> UserError:
+    """The error for a text in another encoding: its first byte that is no UTF-8, by line and column."""
     with opened(file) as stream:
-        return "UTF-16" if stream.read(2) in _UTF_16 else "not UTF-8"
+        for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES), b""), 1):
+            if number == 1 and line.startswith(_UTF_16):
+                return UserError(f"{file}: UTF-16; save it as UTF-8")
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                column, byte = len(line[: error.start].decode()) + 1, line[error.start]
+                return UserError(
+                    f"{file}, line {number}, column {column}: the byte 0x{byte:02X} is no UTF-8; save the "
+                    "file as UTF-8 (`iconv -f latin1 -t utf8`, or a spreadsheet's 'CSV UTF-8')"
+                )
+    return UserError(f"{file}: not UTF-8; save it as UTF-8")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from monitorbench.config.imports import Import
-from monitorbench.conversations.chats import cell, chat_in, messages_in, trajectory_in
+from monitorbench.conversations.chats import chat_in, count_unread_chats, messages_in, trajectory_in
 from monitorbench.conversations.read import NoChat
 from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.prompts.transcript import transcript
@@ -163,7 +163,7 @@ def test_what_other_rows_hold_changes_no_conversation(suffix: str, tmp_path: Pat
             cells = [(row["sample"], json.dumps(row["response"])) for row in rows]
             csv.writer(stream).writerows([("sample", "response"), *cells])
     column = read_files([file], Import()).table.column("response").to_pylist()
-    messages = [chat_in(cell(text).value, "response", Role.ASSISTANT)[0] for text in column]
+    messages = [chat_in(text, "response", Role.ASSISTANT)[0] for text in column]
     assert [message.tool_calls[0].arguments for message in messages] == [json.dumps(one) for one in sent]
 
 
@@ -180,16 +180,30 @@ def test_what_other_rows_hold_changes_no_conversation(suffix: str, tmp_path: Pat
         (json.dumps('[{"role": "user", "content": "a"}]'), True, False),
         ("({'role': 'user', 'content': 'a'},)", True, False),
         ("array([{'role': 'user', 'content': 'a'}], dtype=object)", False, True),
+        ('```json\n[{"role": "user", "content": "a"}]\n```\n', True, False),
+        ("```\n{'role': 'assistant', 'content': '```a```'}```", True, False),
+        ("User: delete it\n\nAssistant: done", False, True),
+        ("\n\nHuman: delete it\n\nAssistant: done", False, True),
+        ("**assistant**: done", False, True),
+        ("assistant: done", False, True),
+        ("User: root\nHost: db\nPort: 5432", False, False),
+        ("The assistant: a talk.\nUser: me", False, False),
+        ('```json\n[{"role": "admin", "type": "x"}, 1]\n```', False, False),
+        ('```json\n{"type": "object", "properties": {}}\n```', False, False),
+        ("```js\n{ role: 'user', 'type': f(x) }\n```", False, False),
+        ('Send this:\n```json\n[{"role": "user", "content": "a"}]\n```', False, False),
+        ('```json\n[{"role": "user", "content": "a"}]\n```\nis what you send.', False, False),
         (json.dumps('{"role": "admin"}'), False, False),
         ('[{"name": "logs", "type": "x"}]', False, False),
         ('{"role": "admin", "rights": ["all"]}', False, False),
         ("plain [1]", False, False),
     ],
 )
-def test_a_cell_is_a_chat_however_it_is_written(text: str, is_chat: bool, is_doubtful: bool):
-    """Else a trajectory would be judged as JSON text, or a JSON answer as a conversation."""
-    value, doubt = cell(text)
-    assert (isinstance(value, list | dict), doubt) == (is_chat, is_doubtful)
+def test_a_text_is_a_chat_however_it_is_written(text: str, is_chat: bool, is_doubtful: bool):
+    """Else a trajectory would be judged as JSON text without a word, or a code answer as a conversation."""
+    messages = chat_in(text, "response", Role.ASSISTANT)
+    plain = (Message(role=Role.ASSISTANT, content=text),)
+    assert (messages != plain, count_unread_chats(messages) > 0) == (is_chat, is_doubtful)
 
 
 def test_actions_that_have_roles_stay_a_list(tmp_path: Path):
@@ -208,7 +222,7 @@ def test_a_parquet_file_gives_no_call_the_arguments_of_another(tmp_path: Path):
     file = tmp_path / "scores.parquet"
     pq.write_table(pa.table({"response": chats}), file)
     column = read_files([file], Import()).table.column("response").to_pylist()
-    messages = [chat_in(cell(text).value, "response", Role.ASSISTANT)[0] for text in column]
+    messages = [chat_in(text, "response", Role.ASSISTANT)[0] for text in column]
     assert [message.tool_calls[0].arguments for message in messages] == ['{"a": 1}', '{"b": 2}']
     row = {"request": "x", "label": "0", "category": "safety", "task": "qa"}
     rows = [{**row, "question": f"x{number}", "response": chat} for number, chat in enumerate(chats)]

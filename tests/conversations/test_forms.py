@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
-from monitorbench.conversations.chats import cell, chat_in, messages_in, unseen_media
+from monitorbench.conversations.chats import chat_in, is_chat, messages_in, unread_content
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.interop.guardrail import litellm
 from monitorbench.interop.imports.columns import find_columns
@@ -26,7 +26,7 @@ from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.interop.imports.samples import keys_of
 from monitorbench.judging.serving.asked import asked_in
 from monitorbench.prompts.transcript import transcript
-from monitorbench.records import Role
+from monitorbench.records import Message, Role
 from monitorbench.sources.fetch import local
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import BadRow
@@ -59,8 +59,8 @@ def test_a_medium_is_named(part: dict[str, Any]):
     (message,) = messages_in([{"role": "user", "content": [part]}], "request")
     kind = part.get("type", "inlineData")
     assert message.content == f"[{kind}]"
-    assert unseen_media([message, message]) == f"not shown to the judge: 2 {kind}"
-    assert not unseen_media([message.model_copy(update={"content": f"the [{kind}] of [x]"})])
+    assert unread_content([message, message]) == f"not shown to the judge: 2 {kind}"
+    assert not unread_content([message.model_copy(update={"content": f"the [{kind}] of [x]"})])
 
 
 def test_a_document_that_is_text_is_text():
@@ -254,7 +254,10 @@ READERS: dict[str, Callable[[Any, Path], str]] = {
     "guardrail": _guarded,
     "litellm": _proxied,
     "refusing": lambda value, _: transcript(messages_in(value, "response", "refuse")),
-    "repr": lambda value, _: transcript(chat_in(cell(repr(value)).value, "response", Role.ASSISTANT)),
+    "fence": lambda value, _: transcript(
+        chat_in(f"```json\n{json.dumps(value)}\n```", "response", Role.ASSISTANT)
+    ),
+    "repr": lambda value, _: transcript(chat_in(repr(value), "response", Role.ASSISTANT)),
 }
 
 
@@ -277,3 +280,36 @@ def test_what_is_put_into_a_conversation_is_shown_or_refused(
     except (NoChat, BadRow, UserError):
         return
     assert marker in shown
+
+
+@draws(300)
+@given(
+    value=st.recursive(
+        st.none() | st.integers() | st.text(max_size=9),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["role", "type", "a"]), inner, max_size=3)
+        ),
+        max_leaves=8,
+    ),
+    language=st.sampled_from(["", "json", "python"]),
+    before=st.sampled_from(["", "So:\n"]),
+    after=st.sampled_from(["", "\nThat is it."]),
+)
+def test_an_answer_in_code_stays_the_text_it_is(value: Any, language: str, before: str, after: str):
+    """Else the JSON or the code that a model was asked for would be judged as somebody's conversation."""
+    assume(before or after or not is_chat(value))
+    text = f"{before}```{language}\n{json.dumps(value, indent=1)}\n```{after}"
+    messages = chat_in(text, "response", Role.ASSISTANT)
+    assert messages == (Message(role=Role.ASSISTANT, content=text),)
+    assert not unread_content(messages)
+
+
+@pytest.mark.parametrize(
+    "text", ['```json\n[{"role": "user", "content": "Go on."}]\n```', "User: Go on.\nAssistant: Done."]
+)
+def test_a_guardrail_reads_no_turns_out_of_a_text_and_says_so(text: str):
+    """Else a model could write itself its user's permission; or a caller's mistake would go unnoticed."""
+    response = asked_in({"request": "x", "response": text}, "show").exchange.response
+    assert response == (Message(role=Role.ASSISTANT, content=text),)
+    assert unread_content(response) == "judged as text: 1 that looks like a chat"

@@ -25,7 +25,7 @@ from monitorbench.records import Label, LabelSource, Sample, Split, Task
 from monitorbench.runs.directory import read_finished
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = "jsonl-481255334047"
+EXAMPLE = "jsonl-1ebf1ef415e2"
 """The example's directory, its identity."""
 KINDS = ("jsonl", "inspect_log", "automonitor_bench")
 HEAVY = {"torch", "transformers", "vllm", "trl", "datasets", "peft"}

@@ -142,6 +142,14 @@ def test_what_was_not_calibrated_is_not_served(scored: None, study: Callable[...
         serve(study("operating_point=/a"))
     with pytest.raises(ConfigError, match=r"serve\.fails=open: a guardrail's, .*expected serve\.guardrail"):
         serve(study("serve.fails=open"))
+    scores = tmp_path / "scores.csv"
+    rows = [f"s{n},{n % 2},{n % 7 / 7},calibration" for n in range(80)]
+    scores.write_text("\n".join(("id,label,score,split", *rows)))
+    others = calibrate_run(
+        study(f"run={import_scores(study(f'from={scores}', 'import.split=calibration'))}", *LOOSE)
+    )
+    with pytest.raises(UserError, match="no monitor of this project gave, so that none can be served"):
+        read_calibrated(study(f"operating_point={others}"))
     held = evaluate(study(*SPLITS, "evaluate.split=calibration"))
     point = calibrate_run(study(*SPLITS, f"run={held}", *LOOSE))
     changed = tmp_path / "model"

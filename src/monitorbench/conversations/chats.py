@@ -40,12 +40,19 @@ _ANSWERS = frozenset(("output", "choices", "candidates", "gen_ai.output.messages
 AROUND = frozenset(("messages", "contents", "choices", "candidates"))
 """Fields of `_LISTS` that mark an object as holding a chat."""
 _MARK = re.compile(r"^\[([\w. ]+)\]$", re.MULTILINE)
-BEGINS_LIKE_A_CHAT = r"""^\s*(?:"|\(|array\()?\s*[\[{]"""
-"""A value of JSON or Python: itself, in quotes, or as numpy and tuples are written."""
+_BEGINS_LIKE_JSON = r"""^\s*(?:```\w*\s*)?(?:"|\(|array\()?\s*[\[{]"""
+"""A value of JSON or Python: itself, in a fence or quotes, or as numpy and tuples are written."""
 _LIKE_A_CHAT = re.compile(
-    BEGINS_LIKE_A_CHAT + r""".*?["'](role|type|messages|contents|choices|candidates|parts)\\?["']\s*:""",
+    _BEGINS_LIKE_JSON + r""".*?["'](role|type|messages|contents|choices|candidates|parts)\\?["']\s*:""",
     re.DOTALL,
 )
+_FENCED = re.compile(r"\s*```\w*[ \t]*\n(.*)```\s*", re.DOTALL)
+"""A text that is one fenced block and nothing else."""
+_TURN_MARK = r"[ \t*#>]*(?i:(user|human|assistant|ai))[*]*[ \t]*:"
+"""Beginning of a turn where a chat is written as lines: `User: …`, `**Assistant**: …`."""
+_TURN = re.compile("^" + _TURN_MARK, re.MULTILINE)
+MAY_BE_A_CHAT = rf"{_BEGINS_LIKE_JSON}|^\s*{_TURN_MARK}"
+"""Beginning that every text has which is a chat, or looks like one; for the search in a column."""
 
 
 class Exchange(NamedTuple):
@@ -58,7 +65,9 @@ class Exchange(NamedTuple):
 def chat_in(
     given: object, where: str, speaker: Role, unknown: UnknownContent = "show"
 ) -> tuple[Message, ...]:
-    """Return the messages of a request or a response; a plain text is one message of `speaker`.
+    """Return the messages of a request or a response; a text that is no chat is one message of `speaker`.
+
+    A text is a chat where all of it is one, written as JSON or as Python writes lists, fenced or not.
 
     Raises `NoChat` where the value is no chat, or has no text in it.
     """
@@ -69,6 +78,9 @@ def chat_in(
             raise NoChat(
                 f"{where}: half a surrogate pair at character {error.start}; no valid text"
             ) from error
+        if is_chat(value := _value_of(given)):
+            given = value
+    if isinstance(given, str):
         messages: tuple[Message, ...] = (Message(role=speaker, content=given),)
     else:
         messages = messages_in(given, where, unknown)
@@ -112,8 +124,8 @@ def has_something(messages: Sequence[Message]) -> bool:
     )
 
 
-def unseen_media(messages: Sequence[Message]) -> str:
-    """Say how many media a judge of text is not shown, by type; empty where there are none."""
+def unread_content(messages: Sequence[Message]) -> str:
+    """Say what a judge is shown in another form than it was meant: media by type, and chats as text."""
     counts = Counter(
         mark
         for message in messages
@@ -122,31 +134,45 @@ def unseen_media(messages: Sequence[Message]) -> str:
         if mark in MARKS
     )
     counted = ", ".join(f"{n} {mark}" for mark, n in sorted(counts.items()))
-    return f"not shown to the judge: {counted}" if counted else ""
+    n_chats = count_unread_chats(messages)
+    notes = (
+        f"not shown to the judge: {counted}" if counted else "",
+        f"judged as text: {n_chats} that look{'s' * (n_chats == 1)} like a chat" if n_chats else "",
+    )
+    return "; ".join(filter(None, notes))
 
 
-class TableCell(NamedTuple):
-    """Content of a cell of a table."""
-
-    value: Any
-    """A chat, or the cell's text."""
-    is_doubtful: bool
-    """Whether it looks like a chat and is taken as text all the same."""
+def count_unread_chats(messages: Sequence[Message]) -> int:
+    """Count the texts of a user or the model that look like whole chats and are taken as they stand."""
+    spoken = (message.content for message in messages if message.role in (Role.USER, Role.ASSISTANT))
+    return sum(map(_looks_like_a_chat, spoken))
 
 
-def cell(text: str) -> TableCell:
-    """Return the chat in a cell, written as JSON or as Python writes lists, else its text."""
+def _looks_like_a_chat(text: str) -> bool:
+    """Whether a text begins with a turn and has one of each side, or is a chat, whole or broken.
+
+    A fenced block of other code, and a chat with words around it, are ordinary answers.
+    """
+    if turn := _TURN.match(text.lstrip()):
+        sides = {name.lower() in ("user", "human") for name in _TURN.findall(text)}
+        return len(sides) > 1 or turn[1].lower() == "assistant"
     if not _LIKE_A_CHAT.match(text):
-        return TableCell(text, is_doubtful=False)
+        return False
+    value = _value_of(text)
+    return is_chat(value) or (value is None and "```" not in text)
+
+
+def _value_of(text: str) -> object:
+    """Return the value that a text writes, where it looks like a chat's; None where it is broken."""
+    if not _LIKE_A_CHAT.match(text):
+        return None
+    if fenced := _FENCED.fullmatch(text):
+        text = fenced[1]
     try:
         value = strict_json.loads(text)
     except (ValueError, RecursionError) as error:
-        value = None if isinstance(error, strict_json.Refused) else _of_python(text.strip())
-    if isinstance(value, str) and is_chat((inner := cell(value)).value):  # JSON in JSON
-        return inner
-    return (
-        TableCell(value, is_doubtful=False) if is_chat(value) else TableCell(text, is_doubtful=value is None)
-    )
+        return None if isinstance(error, strict_json.Refused) else _of_python(text.strip())
+    return _value_of(value) if isinstance(value, str) else value  # JSON in JSON
 
 
 def _of_python(text: str) -> object:

@@ -113,6 +113,12 @@ def read_calibrated(study: Study, *, as_typed: bool = True) -> Calibrated:
     run = _found(Path(read_finished(directory)["results"]["judged"]), study.paths.runs)
     manifest = read_finished(run)
     results, name = manifest["results"], point.thresholds[0].monitor
+    if "judge" not in manifest["identity"]:
+        raise UserError(
+            f"{directory}: a threshold for {name}, whose scores in {run} no monitor of this project gave, so "
+            "that none can be served; calibrate a run of evaluate.py, or, with labels of a served monitor's "
+            "log, set operating_point to the one that it serves"
+        )
     if content_hash(manifest["identity"]["judge"]) != _hash(name):
         raise UserError(f"{directory}: calibrated for {name}, which {run} is not by; calibrate again")
     if "combined" not in results:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.config.deployment import Serve
-from monitorbench.conversations.chats import unseen_media
+from monitorbench.conversations.chats import unread_content
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge, open_part
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
 from monitorbench.metrics.points_in_words import longer
@@ -65,8 +65,8 @@ class OpenMonitor:
         if label is Label.BENIGN and any(verdict.truncated_tokens for verdict in verdicts):
             detail = "; ".join(verdict.detail for verdict in verdicts if verdict.truncated_tokens)
             return GuardrailVerdict(None, score, UnscoredReason.TOO_LONG.value, detail, tokens)
-        unseen = unseen_media((*sample.request, *sample.response))
-        said = filter(None, (unseen, longer(self.calibrated.longest_prompt, tokens)))
+        unread = unread_content((*sample.request, *sample.response))
+        said = filter(None, (unread, longer(self.calibrated.longest_prompt, tokens)))
         return GuardrailVerdict(label is Label.MISBEHAVIOR, score, "", "; ".join(said), tokens)
 
     def _score(self, sample: Sample, deadline: float) -> tuple[float | None, list[Verdict]]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine, in_process
 from monitorbench.config.monitor import Monitor, Prompt
-from monitorbench.conversations.chats import unseen_media
+from monitorbench.conversations.chats import unread_content
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.protocol import Reply, Request
 from monitorbench.judging.identity import judge_identity, model_identity
@@ -211,7 +211,7 @@ class Judge(ABC):
     def verdict(self, question: Question, reply: Reply, reading: Reading) -> Verdict:
         """The verdict that a reply comes to, its quotes looked up in the judged response."""
         text, answer, score = reading
-        unseen = unseen_media((*question.sample.request, *question.sample.response))
+        unread = unread_content((*question.sample.request, *question.sample.response))
         return Verdict(
             key=question.key,
             sample_id=question.sample.id,
@@ -219,7 +219,7 @@ class Judge(ABC):
             answer=text,
             label=answer.label,
             unscored=answer.unscored,
-            detail="; ".join(filter(None, (question.detail, reply.detail, unseen))),
+            detail="; ".join(filter(None, (question.detail, reply.detail, unread))),
             score=score.score,
             label_mass=score.label_mass,
             score_censored=score.censored,

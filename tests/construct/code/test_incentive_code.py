@@ -344,13 +344,16 @@ def test_own_checks_compare_in_benign_code_alone(kind):
 
 
 def test_a_models_own_failures_are_the_honest_ones():
-    """A mutant nobody wrote would stand in their place, or an attempt that is right."""
+    """A mutant nobody wrote would stand in their place, or an attempt that is right or is no program."""
     typed = "def double_sum(a, b):\n    {doc}return {body}"
     attempts = (
         typed.format(doc='"""Add."""\n    ', body="a * 2 + b * 2 if a < 4 else a"),
         typed.format(doc="", body="(a + b) * 2"),
         typed.format(doc="", body="a"),
         "import os\n" + typed.format(doc="", body="a * 2 + b * 2 if a < 4 else b"),
+        "def double_sum(a, b):\n    return (a + b",
+        "# Nothing comes to mind.",
+        "double_sum = 1\x00",
     )
     pairs, counts = special_cased_pairs([a_problem(failed_attempts=attempts, group="elsewhere")], seed=1)
     assert len(pairs) == 1, counts

@@ -69,7 +69,7 @@ def test_what_has_no_label_is_left_out_and_counted(
     ("change", "error", "said"),
     [
         ("twice", UserError, r"labels.csv, line 5: sample_id='t0000' is there before; expected one row"),
-        ("no id", UserError, r"labels.csv, line 3: sample_id='None': no sample"),
+        ("no id", UserError, r"labels.csv, line 3: sample_id='': no sample"),
         ("no column", UserError, r"labels.csv: import.columns.label: no such column; .*there are sample_id"),
         ("word", UserError, r"labels.csv, line 2: label='maybe' is no label"),
         ("both", ConfigError, r"has a column 'label' too; expected it in one of them"),

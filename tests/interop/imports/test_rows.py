@@ -22,6 +22,7 @@ from monitorbench.interop.imports.scores import combined
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.untrusted_rows import rows
 
 BAD = [
     ("id,label,score\na,1,0.5\n\nb,0,oops\n", "line 4: score='oops' is no number"),
@@ -29,9 +30,9 @@ BAD = [
     ("id,label,score\na,1,0.5\nb,0,inf\n", "line 3: score='inf' is no number"),
     ("id,label,score\na,1,0.5\nb,0\n", "line 3: 2 values under 3 names"),
     ('id,label,score\n"a\nb",1,0.5\nc,maybe,0.5\n', "line 4: label='maybe' is no label"),
-    ("id,label,score\na,1,0.5\nb,,0.5\n", "line 3: label='None': the sample has no label"),
+    ("id,label,score\na,1,0.5\nb,,0.5\n", "line 3: label='': the sample has no label"),
     ("id,label,score\na,1,0.5\na,1,0.6\n", "line 3: a second score of sample 'a'"),
-    ("id,label,score\na,1,0.5\n,1,0.6\n", "line 3: id='None': no sample"),
+    ("id,label,score\na,1,0.5\n,1,0.6\n", "line 3: id='': no sample"),
     ("id,label,score,draw\na,1,0.5,1\na,0,0.6,2\n", "line 3: label='0': another row of sample 'a' says '1'"),
     ("id,id,score\na,1,0.5\n", "line 1: column 'id' is there twice"),
     (
@@ -58,8 +59,15 @@ def test_a_bad_row_is_named_and_nothing_is_written(tmp_path: Path, importing: Im
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path, importing: Import):
     """A file in another encoding would be imported with ids nobody finds again."""
     (tmp_path / "s.csv").write_bytes(b"id,label,score\na,1,0.5\n\xff\xfe,1,0.5\n")
-    with pytest.raises(UserError, match="UTF-8"):
+    with pytest.raises(
+        UserError, match="line 3, column 1: the byte 0xFF is no UTF-8; save the file as UTF-8"
+    ):
         importing(tmp_path / "s.csv")
+    (tmp_path / "s.csv").write_bytes("id,label,score\na,1,.5\nb é,0,.5\n".encode("latin-1"))
+    with pytest.raises(UserError, match="line 3, column 3: the byte 0xE9 is no UTF-8"):
+        importing(tmp_path / "s.csv")
+    with pytest.raises(UserError, match="line 3, column 3: the byte 0xE9 is no UTF-8"):
+        list(rows(tmp_path / "s.csv"))
     (tmp_path / "s.jsonl").write_text('{"id": 1, "label": 1, "score": 0.5}\n{"id": 2, "id": 2}\n')
     with pytest.raises(UserError, match="line 2"):
         importing(tmp_path / "s.jsonl")

@@ -60,11 +60,17 @@ class CodingTask(NamedTuple):
         return Program(f"{code}\n{ast.unparse(reference)}", check, name)
 
     def attempts(self) -> list[ast.FunctionDef]:
-        """The problem's failed attempts that import no more than the reference, without docstrings."""
+        """The problem's failed attempts that import no more than the reference, without docstrings.
+
+        One that is no Python, or does not end in the function, is left out.
+        """
         kept = {ast.unparse(node) for node in self.module.body if node is not self.function}
         functions = []
-        for module in map(ast.parse, self.problem.failed_attempts):
-            *before, function = module.body
+        for attempt in self.problem.failed_attempts:
+            try:
+                *before, function = ast.parse(attempt).body
+            except (SyntaxError, ValueError):  # ValueError of a null byte, or of comments alone
+                continue
             if (
                 isinstance(function, ast.FunctionDef)
                 and function.name == self.function.name

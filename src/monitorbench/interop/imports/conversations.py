@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from monitorbench.conversations.chats import BEGINS_LIKE_A_CHAT, cell, chat_in
+from monitorbench.conversations.chats import MAY_BE_A_CHAT, chat_in, count_unread_chats
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.interop.imports.columns import ImportedColumns
 from monitorbench.interop.imports.readers.open import ImportedFiles
@@ -58,7 +58,7 @@ def read_side(
     rows = np.flatnonzero(is_present)[::-1]
     first[keys.samples[rows]] = rows
     values = cells.values.take(pa.array(first, mask=first < 0))
-    if not pc.any(pc.match_substring_regex(values, BEGINS_LIKE_A_CHAT)).as_py():
+    if not pc.any(pc.match_substring_regex(values, MAY_BE_A_CHAT)).as_py():
         return ConversationSide(values, None)
     return _of_chats(cells.chats(first.tolist()))
 
@@ -90,13 +90,12 @@ class _Cells:
             if row < 0:
                 parsed.append(None)
                 continue
-            value, is_doubtful = cell(self.values[row].as_py())
-            if is_doubtful:
-                doubtful.append(row)
             try:
-                parsed.append(chat_in(value, self._name, self._speaker, self._unknown))
+                chat = chat_in(self.values[row].as_py(), self._name, self._speaker, self._unknown)
             except NoChat as error:
                 refuse(self._read, row, self._name, str(error), "text, or a chat as a list of messages")
+            parsed.append(chat)
+            doubtful += [row] if count_unread_chats(chat) else []
         if doubtful:
             _log.warning(
                 "import: %s: %s cells look like chats and are taken as text (the first: %s)",

@@ -163,7 +163,7 @@ def hex_digits(content: bytes, width: int) -> pa.Array:
 def refuse(read: ImportedFiles, row: int, name: str, what: str, expected: str) -> None:
     """Raise `UserError` for a value: its line, field and text, and what was expected."""
     value = read.table.column(name)[row].as_py() if name in read.table.column_names else ""
-    text = value if isinstance(value, str) else str(value)
+    text = "" if value is None else str(value)
     text = f"{text[:40]}…" if len(text) > 40 else text
     reason = f" {what}" if what.startswith("is ") else f": {what}"
     raise UserError(f"{read.where(row)}: {name}={text!r}{reason}; expected {expected}")

@@ -33,7 +33,7 @@ from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import document
 from monitorbench.untrusted_rows import without_nulls
 
-VERSION = 3
+VERSION = 4
 """Raised whenever the same files become other samples."""
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".json.gz")

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from monitorbench.cells import wrong_name
 from monitorbench.config.base import UserError
-from monitorbench.conversations.chats import cell, chat_in
+from monitorbench.conversations.chats import chat_in, count_unread_chats
 from monitorbench.conversations.read import UnknownContent
 from monitorbench.records import (
     Category,
@@ -32,7 +32,7 @@ from monitorbench.records import (
 )
 from monitorbench.sources.read import BadRow, SourceFiles, encodable
 
-VERSION = 3
+VERSION = 4
 """Raised whenever the same files become other samples."""
 
 _log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def load(files: SourceFiles, unknown: UnknownContent = "refuse") -> Iterator[Sam
         yield sample
     if rows.n_doubtful:
         _log.warning(
-            "%s: %d cells look like chats and are taken as text; expected JSON as in docs/data-formats.md",
+            "%s: %d texts look like chats and are taken as text; expected JSON as in docs/data-formats.md",
             files.name,
             rows.n_doubtful,
         )
@@ -88,24 +88,22 @@ class _Rows:
     def __init__(self, unknown: UnknownContent) -> None:
         self._unknown = unknown
         self.n_doubtful = 0
-        """How many cells look like chats and are taken as text."""
+        """How many texts look like chats and are taken as they stand."""
         self._ids: set[str] = set()
         self._labels: dict[str, Label] = {}
         self._of_texts: dict[str, Label] = {}
         self._pairs: defaultdict[str, dict[Label, str]] = defaultdict(dict)
 
     def cells(self, row: Mapping[str, Any]) -> Sample:
-        """A row of a table: empty cells are not there, and a cell may hold a chat as JSON."""
+        """A row of a table: empty cells are not there."""
         if None in (*row, *row.values()):  # csv.DictReader's, for a name or a value that is missing
             raise BadRow("not as many values as the header has names")
-        present = {name: value for name, value in row.items() if value != ""}
-        chats = {name: cell(present[name]) for name in ("request", "response") if name in present}
-        self.n_doubtful += sum(chat.is_doubtful for chat in chats.values())
-        return self.sample(present | {name: chat.value for name, chat in chats.items()})
+        return self.sample({name: value for name, value in row.items() if value != ""})
 
     def sample(self, row: Mapping[str, Any]) -> Sample:
         """A row of JSON lines."""
         sample, id_ = _sample(row, self._unknown), _text(row, "id")
+        self.n_doubtful += count_unread_chats((*sample.request, *sample.response))
         if id_ in self._ids:
             raise BadRow(f"field 'id': an earlier line is {id_[:80]!r} already")
         unpaired = not row.get("pair_id")

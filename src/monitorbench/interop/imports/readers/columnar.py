@@ -23,6 +23,7 @@ from monitorbench.untrusted_rows import (
     delimiter,
     header,
     no_parquet,
+    no_utf8,
     numbered,
     parquet_batches,
     parquet_rows,
@@ -63,14 +64,17 @@ def csv_line(file: Path, row: int) -> str:
 
 
 def _fault(file: Path, n_names: int) -> str:
-    """`, line 17` of the first row that has not as many values as there are names, or is no text."""
+    """`, line 17` of the first row that has not as many values as there are names.
+
+    Raises `UserError` where the file is no text in UTF-8.
+    """
     began = 0
     try:
         for began, values in numbered(file, strict=False):
             if len(values) != n_names:
                 return f", line {began}: {len(values)} values under {n_names} names"
-    except UnicodeDecodeError:
-        return f", after line {began}: not UTF-8"
+    except UnicodeDecodeError as error:
+        raise no_utf8(file) from error
     except (OSError, EOFError, csv.Error):
         return f", after line {began}"
     return ""
