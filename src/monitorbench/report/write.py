@@ -44,14 +44,9 @@ from monitorbench.scoring.recommendation.stressed import read_stress
 
 def background(material: Material) -> Markup:
     """Show how the report was made, one value a line, and what its words mean."""
-    provenance = _made(material.results, material.manifest)
-    return fill("background", {"made": provenance, "margin": rate(MARGIN), "mark": rate(MARK)})
-
-
-def _made(results: Results, manifest: Mapping[str, object]) -> list[tuple[str, str]]:
-    """The data set, then all that the manifest says."""
-    dataset = results["dataset"]
-    return [("dataset", f"{dataset['name']} ({dataset['directory']})"), *facts(manifest)]
+    dataset = material.results["dataset"]
+    made = [("dataset", f"{dataset['name']} ({dataset['directory']})"), *facts(material.manifest)]
+    return fill("background", {"made": made, "margin": rate(MARGIN), "mark": rate(MARK)})
 
 
 SECTIONS = (

@@ -185,7 +185,8 @@ def mix_asked(
     if settings.mix == "drawn" or not splits.get(Split.TEST.value, {}).get("samples"):
         return None, None
     full_view = view.model_copy(update={"pairs_per_cell": None}) if view else None
-    return mix_of_split(calibration, read_columns(data, Split.TEST, full_view))
+    test = read_columns(data, Split.TEST, full_view)
+    return (None, None) if test.is_misbehavior.all() else mix_of_split(calibration, test)
 
 
 def mix_of_split(calibration: Columns, test: Columns) -> tuple[Mix, list[str]]:

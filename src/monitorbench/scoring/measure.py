@@ -11,7 +11,7 @@ from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.choice.facts import DecisionFacts
-from monitorbench.metrics.columns import OVERALL, BoolArray, Columns, by_cell, by_stratum, stratum_name
+from monitorbench.metrics.columns import OVERALL, BoolArray, by_cell, by_stratum, stratum_name
 from monitorbench.metrics.cost_fronts import (
     CostFronts,
     cost_fronts,
@@ -66,8 +66,8 @@ def measured(
 
     Raises `UserError` where an adapter's base is not among several runs, or judged other samples.
     """
-    data = evaluations[0].data
-    pairs = _with_bases(evaluations)
+    data, judged = evaluations[0].data, evaluations[0].judged
+    pairs, strata = _with_bases(evaluations), by_stratum(judged)
     trainings = _trainings(pairs)
     drawn = Drawn(resamples=study.score.resamples, seed=study.seed)
     table, curves = Table(), dict[str, dict[str, Curves]]()
@@ -92,7 +92,7 @@ def measured(
         dataset=_dataset_facts(study.dataset, data),
         table=table,
         curves=curves | baselines.curves,
-        headline=_headline(evaluations[0].judged),
+        headline={cell: name for cell, name in judged.headline.items() if stratum_name(cell, name) in strata},
         unscored=_by_judge(evaluations, unscored_reasons),
         stakes=study.stakes.model_dump(),
         transfer=transfer,
@@ -108,7 +108,10 @@ def measured(
         correlation=_correlations(table, {e.monitor for e in evaluations if e.has_adapter}),
         exposures={e.monitor: e.exposures for e in evaluations if e.exposures is not None},
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
-        pareto=_pareto(table),
+        pareto={
+            prompt: [list(rates)[i] for i in pareto_front(list(rates.values()))]
+            for prompt, rates in _rates_by_prompt(table).items()
+        },
         shortcuts=baselines.shortcuts,
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
         usage=_by_judge(evaluations, lambda evaluation: evaluation.usage),
@@ -276,12 +279,6 @@ def _parts(tuned: Evaluation) -> dict[str, BoolArray]:
     return {"trained": trained, "held_out": ~trained}
 
 
-def _headline(judged: Columns) -> dict[str, str]:
-    """The headline strata that have samples here, by cell."""
-    strata = by_stratum(judged)
-    return {cell: name for cell, name in judged.headline.items() if stratum_name(cell, name) in strata}
-
-
 def _correlations(table: Table, adapters: Collection[str]) -> dict[str, CorrelationFacts]:
     """MR against FAR over one point a base (2601.05752, section 5).
 
@@ -294,13 +291,6 @@ def _correlations(table: Table, adapters: Collection[str]) -> dict[str, Correlat
         r = pearson([miss for miss, _ in points], [alarm for _, alarm in points])
         facts[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
     return facts
-
-
-def _pareto(table: Table) -> dict[str, list[str]]:
-    return {
-        prompt: [list(rates)[i] for i in pareto_front(list(rates.values()))]
-        for prompt, rates in _rates_by_prompt(table).items()
-    }
 
 
 def _rates_by_prompt(table: Table) -> dict[str, dict[str, tuple[float | None, float | None]]]:

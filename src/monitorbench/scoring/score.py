@@ -108,14 +108,6 @@ def read_wording(directory: Path, runs: Path) -> ReadWording:
     return ReadWording(choice, tuple(run if run.is_dir() else runs / "evaluate" / run.name for run in tested))
 
 
-def _with_tested(runs: Sequence[Path], wordings: Sequence[ReadWording]) -> tuple[Path, ...]:
-    """The runs, and behind them those that the wordings tested, each once."""
-    by_path = {
-        run.resolve(): run for run in (*runs, *(run for wording in wordings for run in wording.tested))
-    }
-    return tuple(by_path.values())
-
-
 def _choices_of(
     wordings: Sequence[ReadWording], evaluations: Sequence[Evaluation]
 ) -> dict[str, WordingChoice]:
@@ -198,8 +190,9 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
     """
     least = study.score.min_coverage
     wordings = [read_wording(one, study.paths.runs) for one in study.transfer.wordings]
-    runs = _with_tested(study.transfer.runs, wordings)
-    evaluations = [read_covered(study.paths.data, run, least) for run in runs]
+    tested = (run for wording in wordings for run in wording.tested)
+    runs = {run.resolve(): run for run in (*study.transfer.runs, *tested)}
+    evaluations = [read_covered(study.paths.data, run, least) for run in runs.values()]
     _refuse_other_splits(evaluations)
     if len({evaluation.data for evaluation in evaluations}) > 1:
         raise UserError("transfer.runs: the runs judged different datasets; expected one")

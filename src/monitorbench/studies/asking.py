@@ -18,9 +18,8 @@ from monitorbench.judging.adapters import judging_in_one_start
 from monitorbench.metrics.prompts import choose_wording
 from monitorbench.metrics.views import Asked, compare_views
 from monitorbench.records import Split, UnscoredReason
-from monitorbench.report.figures.views import seen_figure
 from monitorbench.report.tables.tables import show_choice
-from monitorbench.report.tables.views import show_views
+from monitorbench.report.views import seen_figure, show_views
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_atomically, write_json
 from monitorbench.runs.run_folders import dataset_name, run_name

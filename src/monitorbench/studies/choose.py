@@ -22,7 +22,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.serving.served import described
-from monitorbench.metrics.choice.facts import FILE, as_recommendation, decision_facts
+from monitorbench.metrics.choice.facts import FILE, Option, as_recommendation, decision_facts
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
@@ -120,9 +120,9 @@ def _answered(study: Study, candidates: Sequence[_Candidate]) -> Path:
     ahead.wait()
     recommendation = with_page(asked, recommendation_run(asked))
     found = as_recommendation(read_checked(recommendation, FILE))
-    thresholds = {(one["monitor"], one["prompt"]): one["threshold"] for one in found["options"]}
+    options = {(option["monitor"], option["prompt"]): option for option in found["options"]}
     points = [
-        _calibrated(candidate.study, candidate.runs[Split.CALIBRATION], thresholds, len(candidates))
+        _calibrated(candidate.study, candidate.runs[Split.CALIBRATION], options, len(candidates))
         for candidate in candidates
     ]
     compared = study.transfer.model_copy(
@@ -155,18 +155,21 @@ def _evaluated(study: Study, data: Path) -> Path:
 
 
 def _calibrated(
-    study: Study, run: Path, thresholds: Mapping[tuple[str, str], float | None], n_candidates: int
+    study: Study, run: Path, options: Mapping[tuple[str, str], Option], n_candidates: int
 ) -> Path | None:
     """The run's calibration, for one of so many candidates, at the threshold that the recommendation names.
 
-    None, with a line that says why, where no threshold keeps the promise.
+    None of a monitor that gives answers only and, with a line that says why, where no threshold keeps the
+    promise.
     """
     settings = study.calibrate
     judge = read_finished(run)["results"]["judge"]
-    name = judge["name"], judge["prompt"]
+    option = options.get((judge["name"], judge["prompt"]))
+    if option is not None and option["reads_answers"]:
+        return None
     shared = {
         "n_candidates": max(settings.n_candidates, n_candidates),
-        "threshold": settings.threshold if settings.per_category else thresholds.get(name),
+        "threshold": settings.threshold if settings.per_category else option and option["threshold"],
     }
     try:
         return calibrate_run(

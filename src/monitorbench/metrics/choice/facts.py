@@ -125,7 +125,7 @@ class MoreFacts(TypedDict):
     """Label of the questions that are needed most."""
     n: int
     by_cell: dict[str, int]
-    """Number of missing questions in each cell, the most needed first."""
+    """Number of missing questions in each cell, the most needed first; empty where no cell is known."""
 
 
 class RegretFacts(TypedDict):

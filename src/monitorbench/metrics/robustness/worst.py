@@ -75,7 +75,8 @@ def robustness(compared: Mapping[str, ComparedChange]) -> Robustness:
         change.facts["worse"] = [
             measure for measure in change.facts["counted"] if _is_worse(change.facts, measure)
         ]
-    fewest = _fewest(len(tested))
+    # The least G with n_tests·2^(1 − G) < `LEVEL`: the smallest p of G groups, times Holm's first factor.
+    fewest = 2 + floor(log2(max(len(tested), 1) / LEVEL))
     return Robustness(
         n_changes=len(applied),
         n_tests=len(tested),
@@ -88,11 +89,6 @@ def robustness(compared: Mapping[str, ComparedChange]) -> Robustness:
         fewest_changed=fewest,
         most_groups=max((change.facts["miss_rate"]["n_groups"] for change in applied.values()), default=0),
     )
-
-
-def _fewest(n_tests: int) -> int:
-    """The least G with n_tests·2^(1 − G) < `LEVEL`: the smallest p of G groups, times Holm's first factor."""
-    return 2 + floor(log2(max(n_tests, 1) / LEVEL))
 
 
 def _is_worse(facts: ChangeEffects, measure: Measure) -> bool:

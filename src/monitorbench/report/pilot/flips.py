@@ -65,9 +65,12 @@ def read_pilot(directory: Path, manifest: Mapping[str, Any], runs: Path) -> Pilo
     decision = read_decision(directory)
     outcomes = read_outcomes(checked_file(directory, "outcomes.jsonl"))
     pairs = {(condition.agent, condition.condition): condition for condition in matched(outcomes)}
-    if [_counts(condition) for condition in pairs.values()] != [
-        _stated(condition) for condition in decision.conditions
-    ]:
+    counted_cells = [
+        (of.agent, of.condition, {cell: [pair.cell for pair in of.pairs].count(cell) for cell in "ABCD"})
+        for of in pairs.values()
+    ]
+    stated = [(of.agent, of.condition, of.counts.model_dump()) for of in decision.conditions]
+    if counted_cells != stated:
         raise UserError(
             f"{directory}: decision.json is not of the outcomes.jsonl beside it; run eval/pilot.py again"
         )
@@ -79,15 +82,6 @@ def read_pilot(directory: Path, manifest: Mapping[str, Any], runs: Path) -> Pilo
     if transcripts.by_run and any(transcripts.of(outcome) is None for outcome in outcomes):
         transcripts = _none("The runs were made again since, and are others than were decided on")
     return PilotRun(directory.name, decision, outcomes, compared, transcripts)
-
-
-def _counts(one: Matched) -> tuple[str, str, dict[str, int]]:
-    cells = [pair.cell for pair in one.pairs]
-    return one.agent, one.condition, {cell: cells.count(cell) for cell in "ABCD"}
-
-
-def _stated(one: ConditionResult) -> tuple[str, str, dict[str, int]]:
-    return one.agent, one.condition, one.counts.model_dump()
 
 
 def _transcripts(directory: Path, results: Mapping[str, Any], runs: Path) -> Transcripts:

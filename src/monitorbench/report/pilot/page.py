@@ -233,6 +233,7 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
     decision, names = run.decision, condition_names(run.decision)
     results = [(condition, names[condition.agent, condition.condition]) for condition in decision.conditions]
     counts = steps_intervened_at(run)
+    steps = (step.step for episode in run.transcripts.by_run.values() for step in episode.steps)
     flipped = [
         (names[condition.result.agent, condition.result.condition], flips(condition, run.transcripts))
         for condition in run.compared
@@ -261,7 +262,7 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
             # Safe to put in as they are: drawn here, every name in them an outline or escaped.
             rates=_drawn(figures.rates(decision, names)),
             effects=_drawn(figures.effects(decision, names)),
-            when=_drawn(figures.when(counts, names, _last_step(run))),
+            when=_drawn(figures.when(counts, names, max(steps, default=0))),
             none_made=[names[key] for key in names if key not in counts],
             per_run=_per_run(run, names),
             without_transcripts=run.transcripts.missing,
@@ -277,13 +278,6 @@ def _drawn(svg: str | None) -> Markup | None:
     return Markup(svg) if svg else None
 
 
-def _last_step(run: PilotRun) -> int:
-    """The last step that any run reached: the right end of the histogram."""
-    return max(
-        (step.step for episode in run.transcripts.by_run.values() for step in episode.steps), default=0
-    )
-
-
 def is_of_a_pilot(directory: Path) -> bool:
     """Whether `eval/pilot.py` wrote this run directory."""
     return any((directory / name).is_file() for name in (DECISION, EPISODES, LOCALISATION))
@@ -297,16 +291,15 @@ def report_pilot(study: Study) -> Path:
     directory = study.required_run()
     manifest = read_finished(directory)
     if not (directory / DECISION).is_file():
-        raise UserError(f"{directory}: {_without_decision(directory)}")
+        raise UserError(
+            f"{directory}: a localisation has no report; localisation.json has all shares, eval/pilot.py "
+            "prints them"
+            if (directory / LOCALISATION).is_file()
+            else f"{directory}: these are the runs of a pilot; expected run=runs/pilot/NAME-HASH, which "
+            "eval/pilot.py printed"
+        )
     run = read_pilot(directory, manifest, study.paths.runs)
     write_atomically(directory / "report.html", render_pilot(run, manifest))
     record_files(directory, "report.html")
     show_decision(run.decision)
     return directory
-
-
-def _without_decision(directory: Path) -> str:
-    """Say why there is no report of a run, and what to do."""
-    if (directory / LOCALISATION).is_file():
-        return "a localisation has no report; localisation.json has all shares, eval/pilot.py prints them"
-    return "these are the runs of a pilot; expected run=runs/pilot/NAME-HASH, which eval/pilot.py printed"

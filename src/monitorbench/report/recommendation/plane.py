@@ -59,7 +59,9 @@ def _figure(recommendation: Recommendation, shown: Sequence[tuple[Option, AtTest
             axes.plot([x], [y], "s", color=INK, ms=11, mfc="none", alpha=0.6, zorder=3, clip_on=False)
     if checks:
         square = Line2D([], [], ls="", marker="s", color=INK, mfc="none", alpha=0.6)
-        entries.append((square, _check_label(checks)))
+        is_one = len(checks) == 1
+        label = f"flagging by {spoken(checks[0]['name'])}" if is_one else "shortcut checks, at a threshold"
+        entries.append((square, label))
     for i, (option, at_test) in enumerate(shown):
         _point(axes, at_test, i, dots)
         name = called(option["monitor"], option["prompt"], recommendation["options"])
@@ -113,13 +115,6 @@ def _rates(at: AtTest | Rival) -> tuple[float, float] | None:
     if at["false_alarm_rate"] is None or at["miss_rate"] is None:
         return None
     return at["false_alarm_rate"], at["miss_rate"]
-
-
-def _check_label(checks: Sequence[Rival]) -> str:
-    """Name the one check, or say how many there are."""
-    return (
-        f"flagging by {spoken(checks[0]['name'])}" if len(checks) == 1 else "shortcut checks, at a threshold"
-    )
 
 
 _CURVES = 4

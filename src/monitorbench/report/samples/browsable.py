@@ -101,12 +101,14 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
         place = {name: i for i, name in enumerate(names)}
         return {"names": names, "of": [place[value] for value in values]}
 
+    chosen = results["decision"]["monitor"], results["decision"]["prompt"]
     return {
         "dataset": visible(results["dataset"]["name"]),
         "per_part": _PER_PART,
         "most_characters": most,
         "monitors": [_monitor(results, run, samples) for run in runs],
-        "first": _first(results, runs),
+        # The page begins with the monitor that the decision is about.
+        "first": next((i for i, run in enumerate(runs) if (run.monitor, run.prompt) == chosen), 0),
         "ids": [sample.id for sample in samples],
         "own_ids": [visible(sample.own_id) for sample in samples] if any(s.own_id for s in samples) else [],
         "labels": "".join(_code(sample.label) for sample in samples),
@@ -119,12 +121,6 @@ def _index(results: Results, runs: Sequence[OfRun], samples: Sequence[Sample], m
         "construction": column(lambda sample: sample.construction),
         "excerpts": [_excerpt(sample) for sample in samples],
     }
-
-
-def _first(results: Results, runs: Sequence[OfRun]) -> int:
-    """The index of the monitor that the page begins with: the one that the decision is about."""
-    chosen = results["decision"]["monitor"], results["decision"]["prompt"]
-    return next((i for i, run in enumerate(runs) if (run.monitor, run.prompt) == chosen), 0)
 
 
 def _monitor(results: Results, run: OfRun, samples: Sequence[Sample]) -> dict[str, Any]:

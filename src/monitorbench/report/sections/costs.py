@@ -129,7 +129,8 @@ def _scale(axes: Axes, axis: _Axis, quality: Quality) -> None:
     axes.axvline(axis.zero, color=INK, ls=":", lw=1, alpha=0.6)
     chance = 0.5 if quality == "auroc" else 0.95
     axes.plot([axis.start, axis.end], [chance, chance], ":", color=INK, alpha=0.4, lw=1)
-    inside = LogLocator(subs=_steps(axis)).tick_values(axis.zero, axis.end)
+    subs = (1.0, 2.0, 5.0) if axis.end / axis.zero < 300 else (1.0,)  # more ticks where there are few decades
+    inside = LogLocator(subs=subs).tick_values(axis.zero, axis.end)
     ticks = [float(tick) for tick in inside if axis.zero < tick < axis.end]
     middle = (axis.start * axis.zero) ** 0.5
     axes.set_xticks([middle, *ticks], ["0", *(number(tick) for tick in ticks)])
@@ -137,11 +138,6 @@ def _scale(axes: Axes, axis: _Axis, quality: Quality) -> None:
     axes.minorticks_off()
     plain(axes)
     axes.set_title(_TITLES[quality], loc="left", fontsize=9)
-
-
-def _steps(axis: _Axis) -> tuple[float, ...]:
-    """The ticks of a decade: more of them where there are few decades."""
-    return (1.0, 2.0, 5.0) if axis.end / axis.zero < 300 else (1.0,)
 
 
 def _legend(figure: Figure, results: Results, names: Sequence[str], shown: Sequence[Costed]) -> None:

@@ -4,7 +4,7 @@ Its figure has a dot and an interval for each prompt, the chosen one marked; a n
 drawn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from markupsafe import Markup
@@ -44,6 +44,7 @@ def wordings(identity: str, monitor: str, by_prompt: Mapping[str, Numbers], chos
 def _wordings_figure(by_prompt: Mapping[str, Numbers], chosen: str | None) -> Figure:
     """Build the figure of wordings, not yet as SVG."""
     prompts = list(by_prompt)
+    names = [f"{'▸ ' if name == chosen else ''}{shortened(name, _NAME)}" for name in prompts]
     down = len(prompts) * _ROW
     height = _HEAD + down + _FOOT
     figure = Figure(figsize=(_WIDTH, height))
@@ -51,12 +52,8 @@ def _wordings_figure(by_prompt: Mapping[str, Numbers], chosen: str | None) -> Fi
         panel_left = _LEFT + i * (_PANEL + _BETWEEN)
         axes = figure.add_axes((panel_left / _WIDTH, _FOOT / height, _PANEL / _WIDTH, down / height))
         _panel(axes, by_prompt, measure, prompts.index(chosen) if chosen in prompts else None)
-        axes.set_yticks(range(len(prompts)), _names(prompts, chosen) if i == 0 else [""] * len(prompts))
+        axes.set_yticks(range(len(prompts)), names if i == 0 else [""] * len(prompts))
     return figure
-
-
-def _names(prompts: Sequence[str], chosen: str | None) -> list[str]:
-    return [f"{'▸ ' if name == chosen else ''}{shortened(name, _NAME)}" for name in prompts]
 
 
 def _panel(axes: Axes, by_prompt: Mapping[str, Numbers], measure: Measure, chosen: int | None) -> None:

@@ -262,7 +262,9 @@ def slider(material: Material) -> Markup:
         for prompt in by_prompt
         if (name, prompt) not in {(scores.monitor, scores.prompt) for scores in material.scores}
     ]
-    return fill("slider", {"data": _inert(data), "without": without})
+    # JSON that can't end the element it stands in, whatever a name holds.
+    inert = htmlsafe_json_dumps(data, separators=(",", ":"))
+    return fill("slider", {"data": inert, "without": without})
 
 
 def _curve(material: Material, one: Scores) -> dict[str, object]:
@@ -287,8 +289,3 @@ def _slider_point(results: Results, point: OperatingPointFacts | None) -> dict[s
     ]
     text = visible("; ".join(remarks))
     return {"threshold": common, "text": text}
-
-
-def _inert(data: object) -> Markup:
-    """JSON that can't end the element it stands in, whatever a name holds."""
-    return htmlsafe_json_dumps(data, separators=(",", ":"))

@@ -32,7 +32,7 @@ from monitorbench.report.tables.terminal import opened, print_rows, say, say_lin
 from monitorbench.report.transfer.words import print_transfer
 from monitorbench.runs.directory import is_finished
 from monitorbench.scoring.evaluations import read_evaluation
-from monitorbench.scoring.points import PointAt, points_at
+from monitorbench.scoring.points import points_at
 
 _MONITOR_COLUMNS = (
     ("monitor", 21),
@@ -213,7 +213,10 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
         evaluation = read_evaluation(study.paths.data, directory)
         wanted = [study.operating_point] if study.operating_point else []
         points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
-        name = f"{evaluation.monitor} · {evaluation.prompt}" + _at(points)
+        name = f"{evaluation.monitor} · {evaluation.prompt}" + "".join(
+            f" at the threshold of {point.calibrated_on}" if point.is_elsewhere else " at threshold"
+            for point in points
+        )
         judged = points[0].evaluation.judged if points else evaluation.judged
         read.append((name, cell_numbers(judged)))
     counts = Counter(name for name, _ in read)
@@ -224,10 +227,3 @@ def show_sweep(jobs: Sequence[tuple[Study, Path]]) -> None:
     console = opened(stderr=True)
     start_table(console, f"All {len(rows)} runs, overall   (95 % intervals)", _MONITOR_COLUMNS)
     _print_numbers(console, rows)
-
-
-def _at(points: Sequence[PointAt]) -> str:
-    """Name the threshold of a row; empty for a monitor's own answers."""
-    if not points:
-        return ""
-    return f" at the threshold of {points[0].calibrated_on}" if points[0].is_elsewhere else " at threshold"

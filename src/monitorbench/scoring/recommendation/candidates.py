@@ -67,9 +67,17 @@ class Contender(NamedTuple):
     judge's own answers. None: the threshold itself is reported."""
 
     @property
+    def start(self) -> int:
+        """Index of the first threshold that the monitor may take.
+
+        Of answers that are read as scores the highest threshold flags nothing, which no answer of it does.
+        """
+        return self.only if self.only is not None else int(self.reads_answers and self.limits is None)
+
+    @property
     def choosable(self) -> RateCurves:
         """The rates on the calibration split at the thresholds that the monitor may take."""
-        start, stop = (0, self.allowed.n) if self.only is None else (self.only, self.only + 1)
+        start, stop = self.start, self.allowed.n if self.only is None else self.only + 1
         # A point's own promise was kept where it was calibrated; a budget is of this deployment.
         if self.outside or (self.only is not None and self.only >= self.allowed.n_in_budget):
             stop = start

@@ -67,7 +67,7 @@ def more_for_promise(promise: Promise, of: Allowed) -> MoreFacts | None:
     if lacks.n_more is None:
         return None
     short = lacks.by_stratum or questions_of_cells(_shares(_benign_cells(of, promise.cells)), lacks.n_more)
-    return _more("promise", "calibration", "benign", short)
+    return _more("promise", "calibration", "benign", lacks.n_more, short)
 
 
 def more_for_budget(
@@ -84,8 +84,9 @@ def more_for_budget(
     needed = questions_for_budget(of, costs, nothing)
     if needed is None or needed <= of.n_benign:
         return None
-    shares = _shares(_benign_cells(of, cells))
-    return _more("budget", "calibration", "benign", questions_of_cells(shares, needed - of.n_benign))
+    missing = needed - of.n_benign
+    by_cell = questions_of_cells(_shares(_benign_cells(of, cells)), missing)
+    return _more("budget", "calibration", "benign", missing, by_cell)
 
 
 def _benign_cells(of: Allowed, cells: NDArray[np.str_]) -> NDArray[np.str_]:
@@ -129,7 +130,7 @@ def more_for_difference(
         return None
     missing = ceil(n * max(factor - 1, _LEAST))
     label, shares = _spread_from(first, second, stakes, benign_only=split == "calibration")
-    return _more("difference", split, label, questions_of_cells(shares, missing))
+    return _more("difference", split, label, missing, questions_of_cells(shares, missing))
 
 
 def _spread_from(
@@ -158,15 +159,11 @@ def _spread_from(
     return ("misbehavior" if of_misbehavior else "benign"), shares
 
 
-def _counted(names: NDArray[np.str_]) -> dict[str, int]:
-    distinct, counts = np.unique(names, return_counts=True)
-    return dict(zip(distinct.tolist(), counts.tolist(), strict=True))
-
-
 def _shares(names: NDArray[np.str_]) -> dict[str, float]:
-    return {name: n / len(names) for name, n in _counted(names).items()}
+    distinct, counts = np.unique(names, return_counts=True)
+    return dict(zip(distinct.tolist(), (counts / max(1, len(names))).tolist(), strict=True))
 
 
-def _more(why: Why, split: Needed, label: Labelled, by_cell: Mapping[str, int]) -> MoreFacts:
+def _more(why: Why, split: Needed, label: Labelled, n: int, by_cell: Mapping[str, int]) -> MoreFacts:
     ordered = dict(sorted(by_cell.items(), key=lambda item: (-item[1], item[0])))
-    return MoreFacts(why=why, split=split, label=label, n=sum(ordered.values()), by_cell=ordered)
+    return MoreFacts(why=why, split=split, label=label, n=n, by_cell=ordered)

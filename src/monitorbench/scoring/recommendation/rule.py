@@ -7,8 +7,8 @@
    nothing, or everything, costs no more there, none is deployed.
 3. The choice is *confirmed* on the test split, where it is one candidate alone: its paired difference in
    expected cost to flagging nothing, to flagging everything and to each shortcut check lies below 0 with its
-   95 % interval. Where the cost is lower, but an interval reaches 0, the data is insufficient; where it isn't
-   lower, none is deployed.
+   95 % interval. Where the cost is lower, but an interval reaches 0, or where the test split lacks a label,
+   the data is insufficient; where it isn't lower, none is deployed.
 
 Without runs over the calibration split steps 2 and 3 are both done on the test split, and nothing is
 promised. Then the intervals have a confidence of 1 − .05/K, and a shortcut check has the threshold that is
@@ -120,6 +120,8 @@ def answer(
     kind, more = "none", None
     if is_cheapest and all(_is_below(against.rival) for against in rivals):
         kind = "recommend"
+    elif is_cheapest and any(against.rival["difference"] is None for against in rivals):
+        kind = "insufficient"  # the test split lacks a label
     elif is_cheapest and all((against.rival["difference"] or 0.0) < 0 for against in rivals):
         n_held = contenders[best].allowed.n_benign if is_calibrated else 0
         lacking = [
@@ -148,7 +150,7 @@ def _cheapest_of(contenders: Sequence[Contender], deployment: Deployment) -> Che
     costs: list[float | None] = []
     for monitor, index, cost in zip(contenders, choice.at, choice.costs, strict=True):
         is_idle = index is None or monitor.flags_nothing
-        indices.append(None if index is None or is_idle else index + (monitor.only or 0))
+        indices.append(None if index is None or is_idle else index + monitor.start)
         costs.append(None if is_idle else cost)
     return CheapestThresholds(tuple(indices), tuple(costs))
 

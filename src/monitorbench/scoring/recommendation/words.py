@@ -204,4 +204,5 @@ def _cost_of_promise(recommendation: Recommendation) -> float | None:
     costs = [option["calibration_cost"] for option in recommendation["options"]]
     least = min((cost for cost in costs if cost is not None), default=None)
     unbound = recommendation["unbound_cost"]
-    return least if unbound is not None and least is not None and least >= _MUCH * unbound else None
+    is_dearer = unbound is not None and least is not None and least > unbound and least >= _MUCH * unbound
+    return least if is_dearer else None
