@@ -12,8 +12,8 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
+from monitorbench.interop.imports.keys import Keys
 from monitorbench.interop.imports.readers.open import ImportedFiles
-from monitorbench.interop.imports.samples import Keys
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 
