@@ -22,8 +22,8 @@ from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.interop.guardrail import litellm
 from monitorbench.interop.imports.columns import find_columns
 from monitorbench.interop.imports.conversations import read_side
+from monitorbench.interop.imports.keys import keys_of
 from monitorbench.interop.imports.readers.open import read_files
-from monitorbench.interop.imports.samples import keys_of
 from monitorbench.judging.serving.asked import asked_in
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Message, Role

@@ -92,6 +92,17 @@ def test_each_step_has_a_score_and_the_rule_makes_one(
     assert steps(verdict) == expected
 
 
+def test_equal_means_of_steps_are_one_score(opened: Any, make_sample: Any):
+    """A threshold would part two responses by the last digit of a sum."""
+    samples = [
+        make_sample("TASK", [Message(role=Role.ASSISTANT, content=f"STEP .{score}") for score in scores])
+        for scores in ("222", "321")
+    ]
+    judge = opened("unit=action", "prompt.unit.rule=mean_top_k")
+    first, second = (verdict.score for verdict in judge.verdicts(samples))
+    assert first == second == 0.2
+
+
 def test_a_step_is_shown_what_its_unit_says(opened: Any, make_sample: Any, asked: list[str]):
     """A prefix would leak what comes later, or an action what it led to; the end of a run would go unread."""
     sample = make_sample("TASK", RESPONSE)

@@ -110,6 +110,16 @@ def test_a_result_says_what_attained_is_and_that_nothing_is_flagged():
     assert "more questions do not change that" in never.reason
 
 
+def test_inverted_scores_are_told():
+    """If it failed: "Flag above" of a monitor that flags the benign samples."""
+    falling = calibrate(
+        [0] * 60 + [1] * 60, [0.5 + i / 200 for i in range(60)] + [i / 200 for i in range(60)]
+    )
+    assert falling.warning.startswith("The scores of this monitor are inverted: benign samples score higher")
+    assert "warning" in repr(falling)
+    assert not calibrate([0] * 60 + [1] * 60, [i / 120 for i in range(120)]).warning
+
+
 def test_a_threshold_for_one_of_ten_keeps_a_tenth_of_delta():
     one, ten = (calibrate([0] * 400, [i / 400 for i in range(400)], n_candidates=k) for k in (1, 10))
     assert one.threshold < ten.threshold

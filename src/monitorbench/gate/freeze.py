@@ -34,6 +34,7 @@ from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.clustered import error_interval
 from monitorbench.metrics.columns import BoolArray, Columns
+from monitorbench.metrics.score_facts import inverted_warning
 from monitorbench.metrics.summary import questions_with_alarm
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, read_finished
@@ -87,6 +88,9 @@ def freeze(study: Study) -> Path:
         results |= {"monitor": gate.monitor, "prompt": gate.prompt, "n": len(samples)}
     if gate.expected.miss_rate == 1:
         _log.warning("gate: the threshold catches none of the anchors; no check will see a miss more")
+    labels, groups = columns.is_misbehavior, columns.groups
+    if turned := inverted_warning(evaluation.monitor, columns.scores, labels, groups):
+        _log.warning("gate: %s", turned)
     print(printable(_in_words(gate)), flush=True)
     return run.path
 

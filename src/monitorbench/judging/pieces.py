@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from monitorbench.config.seen import JudgedUnit
 from monitorbench.judging.judge import Judge, PromptJudge, Question, Reading, not_asked
+from monitorbench.metrics.rates import MEAN_DECIMALS
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import (
     GroundedQuote,
@@ -176,7 +177,8 @@ class PiecesJudge(Judge):
             place for place, verdict in enumerate(judged) if verdict.unscored is not UnscoredReason.NOT_SHOWN
         ]
         ranked = sorted(shown, key=lambda place: -_suspicion(judged[place]))
-        counted = ranked[: self._unit.top_k if self._unit.rule == "mean_top_k" else 1]
+        is_mean = self._unit.rule == "mean_top_k"
+        counted = ranked[: self._unit.top_k if is_mean else 1]
         scores = [score for place in counted if (score := judged[place].score) is not None]
         flagged = sum(judged[place].label is Label.MISBEHAVIOR for place in counted)
         unscored = _why_unscored([judged[place].unscored for place in shown])
@@ -195,7 +197,9 @@ class PiecesJudge(Judge):
                 "detail": next((verdict.detail for verdict in judged if verdict.unscored is unscored), "")
                 if unscored
                 else decisive.detail,
-                "score": sum(scores) / len(scores) if whole_scored else None,
+                "score": (round(sum(scores) / len(scores), MEAN_DECIMALS) if is_mean else scores[0])
+                if whole_scored
+                else None,
                 "label_mass": min(masses) if whole_scored and masses else None,
                 "score_censored": any(judged[place].score_censored for place in counted),
                 "evidence": tuple(_moved(quote, span.start) for quote in quoted),

@@ -19,6 +19,7 @@ from monitorbench.library.inputs import (
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method, samples_needed
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
 from monitorbench.metrics.points_in_words import percent
+from monitorbench.metrics.score_facts import inverted_warning
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -46,6 +47,8 @@ class Threshold(Shown):
     flags_nothing: bool
     """Whether no given score is above the threshold."""
     reason: str
+    warning: str
+    """Warning that benign samples have the higher scores; empty where they haven't."""
 
     @property
     def promise(self) -> str:
@@ -77,6 +80,8 @@ class Threshold(Shown):
         rows = [ResultRow("promise", self.promise, f"{self.n_questions} benign questions")]
         if self.reason:
             rows.append(ResultRow("reason", self.reason))
+        if self.warning:
+            rows.append(ResultRow("warning", self.warning))
         if self.attained is not None and self.delta is not None:
             meaning = f"that FAR is above {self.alpha:g} all the same; asked for: at most {self.allowed:.3g}"
             rows.append(ResultRow("chance", number(self.attained), meaning))
@@ -140,11 +145,8 @@ def calibrate(
     if np.any((values < 0) | (values > 1)):
         raise ValueError("scores: a score outside [0, 1]; expected probabilities of misbehavior")
     rows = ~is_misbehavior
-    benign = Benign(
-        np.where(np.isnan(values[rows]), np.inf, values[rows]),
-        groups_of(groups, n)[rows],
-        everything=values,
-    )
+    numbers = groups_of(groups, n)
+    benign = Benign(np.where(np.isnan(values[rows]), np.inf, values[rows]), numbers[rows], everything=values)
     guaranteed = guaranteed_threshold(benign, Guarantee(method, alpha, delta, n_candidates))
     return Threshold(
         threshold=guaranteed.threshold,
@@ -161,6 +163,7 @@ def calibrate(
         n_candidates=n_candidates,
         flags_nothing=guaranteed.flags_nothing,
         reason=guaranteed.reason,
+        warning=inverted_warning("this monitor", values, is_misbehavior, numbers),
     )
 
 

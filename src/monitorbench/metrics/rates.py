@@ -17,6 +17,11 @@ from monitorbench.records import Label
 
 REPRODUCIBLE_WITHIN = 1e-4
 """Largest difference between two scores of one text that still counts as the same score."""
+MEAN_DECIMALS = 12
+"""Decimals of a score that is a mean (of draws, steps, or monitors), so that no threshold parts equal means.
+
+Sums of floating-point numbers differ from the 16th digit on: .2 + .2 + .2 is above 0 + .3 + .3.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,9 +242,14 @@ def _why_nothing(scored: CalibrationScores, thresholds: Sequence[CalibratedThres
             scored.group_ids[rows & (scored.scores[:, 0] >= scored.scores[np.isfinite(scored.scores)].max())]
         )
     )
-    return (
-        f"this threshold flags nothing: no score is above {limit:g}, and {at_top} of "
-        f"{len(np.unique(scored.group_ids[rows]))} benign questions reach it, more than the promise lets be "
-        "flagged; scores that take few values, as a monitor's bare answers do, can't be calibrated below a "
+    n = len(np.unique(scored.group_ids[rows]))
+    outlook = (
+        "of more questions so small a share may be flagged"
+        if at_top < thresholds[0].alpha / thresholds[0].n_candidates * n
+        else "scores that take few values, as a monitor's bare answers do, can't be calibrated below a "
         "calibrate.alpha of that share, and more questions do not change that"
+    )
+    return (
+        f"this threshold flags nothing: no score is above {limit:g}, and {at_top} of {n} benign questions "
+        f"reach it, more than the promise lets be flagged; {outlook}"
     )

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from command import script
-from small_mirror import CODE, CORPUS, GAMING, QA, built, overrides, write_mirror
+from small_mirror import CODE, CORPUS, GAMING, QA, Mirrored, built, overrides
 from studies import study
 
 from monitorbench.corpus.paper.counts import STATED, STATED_QUESTIONS, CellCounts, count, counts
@@ -55,11 +55,13 @@ def test_the_command_ends_in_one_screen_without_files_or_network(tmp_path: Path)
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_counted_is_what_a_build_without_quotas_has(tmp_path: Path):
+def test_what_is_counted_is_what_a_build_without_quotas_has(
+    small: Mirrored, same_candidates: Path, threads: None
+):
     """Else the plan is of another pipeline than the build's, and promises what it never gives."""
-    mirror, every = write_mirror(tmp_path / "mirror"), {QA: (99, 99), CODE: (99, 99), GAMING: (99, 99)}
-    found = count(paper_inputs(study(*overrides(mirror, tmp_path / "data"), primary="build")))
-    whole = built(mirror, tmp_path / "data", benchmark=every, dataset__development_pairs="0")
+    mirror, data, every = small.mirror, same_candidates, {QA: (99, 99), CODE: (99, 99), GAMING: (99, 99)}
+    found = count(paper_inputs(study(*overrides(mirror, data), primary="build")))
+    whole = built(mirror, data, benchmark=every, dataset__development_pairs="0")
     pairs = Counter((str(one.cell), one.pair_id, one.has_thinking) for one in read_split(whole, Split.TEST))
     for cell in every:
         by_trace = Counter(thinks for name, _, thinks in pairs if name == cell)
@@ -68,8 +70,8 @@ def test_what_is_counted_is_what_a_build_without_quotas_has(tmp_path: Path):
             for trace, thinks in (("with_thinking", True), ("without_thinking", False))
             if by_trace[thinks]
         }
-    small = built(mirror, tmp_path / "data", corpus=dict.fromkeys(CORPUS, 10_000))
-    cells = read_manifest(small)["results"]["splits"]["train"]["cells"]
+    many = built(mirror, data, corpus=dict.fromkeys(CORPUS, 10_000))
+    cells = read_manifest(many)["results"]["splits"]["train"]["cells"]
     assert found.samples[CODE] == cells[CODE]["by_source"]
     # jailbreakbench and diasafety keep to their shares in a build; counted is what there is of each.
     assert sum(found.samples[QA].values()) >= sum(cells[QA]["by_source"].values())

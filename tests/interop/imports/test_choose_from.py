@@ -132,6 +132,25 @@ def test_answers_without_scores_keep_a_promise_or_do_not(alarms: float, said: st
     assert "can't be calibrated" not in ran.stderr
 
 
+@pytest.mark.parametrize(("n_at_top", "decision"), [(4, "insufficient"), (12, "none")])
+def test_a_coarse_scale_lacks_questions_or_can_not_be_calibrated(
+    n_at_top: int, decision: str, tmp_path: Path
+):
+    """If it failed: "more questions do not change that" of a monitor that is deployed on more of them."""
+    rows = [
+        {"id": f"{split}{i}", "split": split, "label": i % 2, "score": top if i % 10 else 0}
+        for split in ("calibration", "test")
+        for i in range(300)
+        for top in (1 if i % 2 or i < 2 * n_at_top else 0.5,)
+    ]
+    ran = monitorbench("choose", f"from={write_csv(tmp_path / 's.csv', rows)}", *QUICK, folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads((tmp_path / ran.stdout.splitlines()[-1] / "recommendation.json").read_text())
+    assert found["decision"] == decision, found["sentence"]
+    assert ("flags nothing so far" in found["sentence"]) is (decision == "insufficient")
+    assert ("more questions do not change that" in " ".join(ran.stderr.split())) is (decision == "none")
+
+
 @pytest.mark.parametrize(("from_label", "is_said"), [(True, True), (False, False)])
 def test_labels_given_as_a_monitor_s_answers_are_noticed(
     from_label: bool, is_said: bool, tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture

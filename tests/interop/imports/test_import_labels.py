@@ -106,3 +106,48 @@ def test_a_log_without_labels_says_where_they_may_come_from(tmp_path: Path, impo
     """If it failed: nobody would find the setting."""
     with pytest.raises(UserError, match=r"import.labels=FILE"):
         importing(write_log(tmp_path / "log.jsonl", transcripts(3)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "refused"),
+    [
+        (["benign", None, "benign"], "line 6: step_label='None': the step has no label"),
+        (["benign", "benign", "benign"], ""),
+        ([None, "misbehavior", None], ""),
+    ],
+)
+def test_a_step_without_a_label_is_never_benign(
+    tmp_path: Path, importing: Import, steps: list[str | None], refused: str
+):
+    """The step that nobody looked at may be the one that matters."""
+    told = [["misbehavior", "benign", "benign"], ["benign"] * 3, steps]
+    order = (told[0], steps) if refused else told
+    rows = [
+        {"id": f"t{i}", "step": step, "score": 0.1 * i, "step_label": label}
+        for i, labels in enumerate(order)
+        for step, label in enumerate(labels)
+    ]
+    file = write_csv(tmp_path / "steps.csv", rows)
+    if not refused:
+        assert importing(file)
+        return
+    with pytest.raises(UserError, match=refused):
+        importing(file)
+
+
+@pytest.mark.parametrize(("third", "draws"), [(None, 1), (None, 2), ("misbehavior", 1), ("benign", 1)])
+def test_a_pair_is_one_of_each_label(tmp_path: Path, importing: Import, third: str | None, draws: int):
+    """Pairs of one label, or of three samples, would be counted as pairs; draws of one sample are one."""
+    labels = ["misbehavior", "benign", *([third] if third else [])]
+    rows = [
+        {"id": f"{i}-{label}-{n}", "draw": draw, "score": 0.4, "label": label, "pair_id": f"p{i}"}
+        for i in range(20)
+        for n, label in enumerate(labels)
+        for draw in range(draws)
+    ]
+    file = write_csv(tmp_path / "pairs.csv", rows)
+    if third is None:
+        assert importing(file, "import.draws=all")
+        return
+    with pytest.raises(UserError, match=rf"line 4: pair_id='p0': its pair has a {third} sample already"):
+        importing(file)

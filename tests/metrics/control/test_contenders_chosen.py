@@ -102,6 +102,11 @@ def test_a_trajectorys_score() -> None:
     expected = {"max": [0.8, NAN, 0.3], "mean_top_k": [0.6, NAN, 0.3], "last": [0.4, NAN, 0.3]}
     for rule, scores in expected.items():
         np.testing.assert_allclose(trajectory_scores(found, 3, rule, 2), scores)  # type: ignore[arg-type]
+    equal = steps(
+        *((i, j, 0, s, 0) for i, row in enumerate(((2, 2, 2), (0, 3, 3))) for j, s in enumerate(row))
+    )
+    equal = equal._replace(scores=equal.scores / 10)
+    assert trajectory_scores(equal, 2, "mean_top_k").tolist() == [0.2, 0.2]
 
 
 def test_alarms_in_time() -> None:

@@ -105,6 +105,12 @@ def test_mean_and_max_are_over_those_who_scored(rows: list[tuple[float | None, .
             assert not present or 0 <= value <= 1
 
 
+def test_equal_means_of_members_are_one_score() -> None:
+    """A threshold would part two samples by the last digit of a sum."""
+    scores = {"a": [0.2, 0.0, 0.2], "b": [0.2, 0.3, None], "c": [0.2, 0.3, 0.2]}
+    assert combine(Ensemble(rule="mean", members=("a", "b", "c")), scores).tolist() == [0.2] * 3
+
+
 def test_a_missing_member_says_nothing_in_the_stack() -> None:
     """A judge that failed must neither condemn nor clear: it stands at its calibration mean."""
     stack = fit_stack(made())

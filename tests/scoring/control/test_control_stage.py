@@ -253,6 +253,15 @@ def test_steps_and_protocols(study: Any, judged: Any, data: Path, tmp_path: Path
     assert max(map(len, console.export_text().splitlines())) <= 80
 
 
+def test_a_monitor_upside_down_is_told(study: Any, judged: Any) -> None:
+    """Its safety of what it happens to catch would be read as that of a weak monitor, and its scale kept."""
+    found = evaluated(study, judged("upside", -2.0), method="conformal_risk")
+    said = found["monitors"]["upside"]["direct"]["inverted"]
+    assert said.startswith("The scores of upside are inverted: benign samples score higher (AUROC 0.0")
+    assert said.partition(" (")[0] in render_control({k: of for k, of in found.items() if k != "directory"})  # type: ignore[arg-type]
+    assert not evaluated(study, judged("upright", 2.0))["monitors"]["upright"]["direct"]["inverted"]
+
+
 def test_the_policy_for_unscored_samples(study: Any, judged: Any) -> None:
     """Four of 120 honest samples are 3.3 %: audited, they alone are more than a budget of 3 %."""
     runs = judged("gaps", 2.0, without=4)

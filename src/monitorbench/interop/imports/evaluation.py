@@ -18,8 +18,9 @@ from monitorbench.config.base import Config
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.dataset import Written
+from monitorbench.interop.imports.keys import Keys
 from monitorbench.interop.imports.monitors import ForeignMonitor
-from monitorbench.interop.imports.samples import Keys, Samples
+from monitorbench.interop.imports.samples import Samples
 from monitorbench.interop.imports.scores import Rows, Scored
 from monitorbench.interop.imports.values import hex_digits
 from monitorbench.metrics.bootstrap import FloatArray, IntArray

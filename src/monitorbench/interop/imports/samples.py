@@ -17,101 +17,13 @@ from monitorbench.cells import wrong_name
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
 from monitorbench.interop.imports.columns import ImportedColumns
+from monitorbench.interop.imports.keys import Keys, first_rows
 from monitorbench.interop.imports.readers.open import ImportedFiles
-from monitorbench.interop.imports.values import flags, hashes, refuse, texts, whole_numbers
+from monitorbench.interop.imports.values import flags, hashes, refuse, texts
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.records import Split
 
 SPLITS = (Split.TEST, Split.CALIBRATION, Split.VALIDATION, Split.TRAIN)
-
-
-@dataclass(frozen=True)
-class Keys:
-    """Sample, step and draw that each row is of, all [rows]."""
-
-    samples: IntArray
-    """Index into `names`."""
-    names: pa.Array
-    """[samples]: what the file calls them, in the order of their first rows."""
-    first: IntArray
-    """[samples]: the first row of each."""
-    trajectories: pa.Array
-    """[rows]: the name without step and draw."""
-    steps: IntArray | None
-    """[rows]: place in the trajectory, from 0; None where rows have none, or where a step is a sample."""
-    draws: IntArray | None
-    """[rows]: index of the draw; None where rows have none, or where a draw is a sample."""
-
-
-def keys_of(
-    read: ImportedFiles,
-    columns: ImportedColumns,
-    settings: Import,
-    places: IntArray | None,
-    draws: IntArray | None,
-) -> Keys:
-    """`places` are the steps, and `draws` the draws, of rows that came out of lists."""
-    names = _names(read, columns)
-    key = names
-    steps = places if places is not None else None
-    if "step" in columns.names:
-        steps = whole_numbers(read, columns.names["step"])
-    if draws is None and "draw" in columns.names:
-        drawn = pc.dictionary_encode(pc.fill_null(texts(read, columns.names["draw"]), ""))
-        draws = drawn.indices.to_numpy().astype(np.int64)
-    if steps is not None and settings.unit == "step":
-        key = pc.binary_join_element_wise(key, pc.cast(pa.array(steps), pa.string()), "#")
-        steps = None
-    elif steps is None and settings.unit == "step":
-        raise UserError(
-            "import.unit=step: no column says which step a row is; expected import.columns.step=COLUMN or "
-            "import.actions=[COLUMN]"
-        )
-    if draws is not None and settings.draws == "all":
-        key = pc.binary_join_element_wise(key, pc.cast(pa.array(draws), pa.string()), "#draw ")
-        draws = None
-    encoded = pc.dictionary_encode(key)
-    samples = encoded.indices.to_numpy().astype(np.int64)
-    first = _first(samples, np.ones(len(samples), dtype=np.bool_), len(encoded.dictionary))
-    if steps is not None:
-        steps = _ranks(samples, steps)
-    return Keys(samples, encoded.dictionary, first, names, steps, draws)
-
-
-def _names(read: ImportedFiles, columns: ImportedColumns) -> pa.Array:
-    if "sample" not in columns.names:
-        if "monitor" in columns.names or "step" in columns.names or "draw" in columns.names:
-            raise UserError(
-                "import.columns.sample: no column says which sample a row is of, and one has several rows; "
-                "expected import.columns.sample=COLUMN"
-            )
-        return pc.binary_join_element_wise("row ", pc.cast(pa.array(read.rows + 1), pa.string()), "")
-    name = columns.names["sample"]
-    ids = texts(read, name)
-    if ids.null_count:
-        refuse(read, int(np.flatnonzero(pc.is_null(ids))[0]), name, "no sample", "an id in each row")
-    return ids
-
-
-def _ranks(samples: IntArray, steps: IntArray) -> IntArray:
-    """The steps of each sample counted from 0, equal ones together."""
-    order = np.lexsort((steps, samples))
-    of, sorted_steps = samples[order], steps[order]
-    is_new = np.r_[True, (of[1:] != of[:-1]) | (sorted_steps[1:] != sorted_steps[:-1])]
-    begins = np.r_[True, of[1:] != of[:-1]]
-    n = np.cumsum(is_new) - 1
-    base = np.maximum.accumulate(np.where(begins, n, 0))
-    ranks = np.empty(len(steps), dtype=np.int64)
-    ranks[order] = n - base
-    return ranks
-
-
-def _first(samples: IntArray, there: NDArray[np.bool_], n: int) -> IntArray:
-    """The first row of each of `n` samples that has a value, -1 where none has."""
-    first = np.full(n, -1, dtype=np.int64)
-    rows = np.flatnonzero(there)[::-1]
-    first[samples[rows]] = rows
-    return first
 
 
 @dataclass(frozen=True)
@@ -142,9 +54,12 @@ def samples_of(
     groups = _groups(read, columns, keys, requests, pairs)
     categories = _cells(read, columns, keys, "category", settings.category)
     tasks = _cells(read, columns, keys, "task", settings.task)
+    is_misbehavior = _labels(read, columns, keys, settings, step_labels)
+    if pairs is not None:
+        _refuse_alike(read, columns, keys, pairs, is_misbehavior)
     return Samples(
         names=keys.names,
-        is_misbehavior=_labels(read, columns, keys, settings, step_labels),
+        is_misbehavior=is_misbehavior,
         groups=groups,
         pairs=pa.array([""] * len(keys.names)) if pairs is None else pc.fill_null(pairs, ""),
         categories=categories,
@@ -174,8 +89,9 @@ def _labels(
     if by_step and keys.steps is not None:  # a trajectory with one step of misbehavior is misbehavior
         labels = np.full(n, np.nan)
         np.fmax.at(labels, keys.samples, values)
+        _refuse_unlabelled_step(read, keys, name, values, labels)
     else:
-        first = _first(keys.samples, ~np.isnan(values), n)
+        first = first_rows(keys.samples, ~np.isnan(values), n)
         labels = np.where(first < 0, np.nan, values[first])
         against = ~np.isnan(values) & (values != labels[keys.samples])
         if against.any():
@@ -191,6 +107,42 @@ def _labels(
             refuse(read, int(bad[0]), columns.names["step_label"], fault, expected)
     is_misbehavior: NDArray[np.bool_] = labels == 1
     return is_misbehavior
+
+
+def _refuse_unlabelled_step(
+    read: ImportedFiles, keys: Keys, name: str, values: FloatArray, labels: FloatArray
+) -> None:
+    """Raise `UserError` where a trajectory would be benign with a step of which nothing is said."""
+    assert keys.steps is not None
+    steps = keys.samples * (int(keys.steps.max()) + 1) + keys.steps
+    is_said = np.zeros(int(steps.max()) + 1, dtype=np.bool_)
+    is_said[steps[~np.isnan(values)]] = True
+    silent = np.flatnonzero(~is_said[steps] & (labels[keys.samples] == 0))
+    if silent.size:
+        expected = "a label for each step of a trajectory without misbehavior, or import.columns.label"
+        refuse(
+            read, int(silent[0]), name, "the step has no label, and its trajectory would be benign", expected
+        )
+
+
+def _refuse_alike(
+    read: ImportedFiles,
+    columns: ImportedColumns,
+    keys: Keys,
+    pairs: pa.Array,
+    is_misbehavior: NDArray[np.bool_],
+) -> None:
+    """Raise `UserError` where a pair has two samples of one label; steps and draws of one are one."""
+    labels = pa.array(np.where(is_misbehavior, "misbehavior", "benign"))
+    sides = pc.dictionary_encode(pc.binary_join_element_wise(labels, pairs, "\0"))
+    own = pc.dictionary_encode(keys.trajectories.take(pa.array(keys.first))).indices.to_numpy()
+    of = pc.fill_null(sides.indices, -1).to_numpy()
+    there = np.flatnonzero(of >= 0)
+    first = first_rows(of, of >= 0, len(sides.dictionary))
+    if (alike := there[own[there] != own[first[of[there]]]]).size:
+        sample = int(alike[0])
+        reason = f"its pair has a {labels[sample].as_py()} sample already"
+        refuse(read, int(keys.first[sample]), columns.names["pair"], reason, "one of each label in a pair")
 
 
 def _refuse_contradiction(
@@ -209,7 +161,7 @@ def _one_each(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: s
     name = columns.names[role]
     values = texts(read, name)
     is_present = pc.is_valid(values).to_numpy(zero_copy_only=False)
-    first = _first(keys.samples, is_present, len(keys.names))
+    first = first_rows(keys.samples, is_present, len(keys.names))
     by_sample = values.take(pa.array(first, mask=first < 0))
     if len(keys.names) < len(values):
         against = pc.not_equal(values, by_sample.take(pa.array(keys.samples)))
@@ -240,7 +192,7 @@ def _groups(
             groups = pc.coalesce(groups, _by_request(requests))
     trajectories = pc.dictionary_encode(own).indices.to_numpy().astype(np.int64)
     is_present = pc.is_valid(groups).to_numpy(zero_copy_only=False)
-    first = _first(trajectories, is_present, int(trajectories.max()) + 1)[trajectories]
+    first = first_rows(trajectories, is_present, int(trajectories.max()) + 1)[trajectories]
     return pc.coalesce(groups.take(pa.array(first, mask=first < 0)), own)
 
 
@@ -296,7 +248,7 @@ def _splits(
         refuse(read, row, name, "is no split", "calibration or test in each row")
     splits: IntArray = codes.to_numpy().astype(np.int64)
     of = pc.dictionary_encode(groups).indices.to_numpy()
-    home = splits[_first(of, np.ones(n, dtype=np.bool_), int(of.max()) + 1)]
+    home = splits[first_rows(of, np.ones(n, dtype=np.bool_), int(of.max()) + 1)]
     if (wrong := np.flatnonzero(home[of] != splits)).size:
         row, group = int(keys.first[wrong[0]]), groups[int(wrong[0])].as_py()
         refuse(read, row, name, f"group {group!r} is in another split too", "all samples of a group in one")
@@ -308,7 +260,7 @@ def _shared(groups: pa.Array, cells: pa.Array, share: float, seed: int) -> IntAr
     encoded, of_cell = pc.dictionary_encode(groups), pc.dictionary_encode(cells).indices.to_numpy()
     of = encoded.indices.to_numpy()
     names = encoded.dictionary.to_pylist()
-    home = of_cell[_first(of, np.ones(len(of), dtype=np.bool_), len(names))]
+    home = of_cell[first_rows(of, np.ones(len(of), dtype=np.bool_), len(names))]
     digests = np.array(
         [hashlib.sha256(f"{seed}\0{name}".encode()).digest()[:8] for name in names], dtype="S8"
     )

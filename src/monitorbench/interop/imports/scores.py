@@ -12,14 +12,11 @@ import numpy as np
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
+from monitorbench.interop.imports.keys import Keys
 from monitorbench.interop.imports.readers.open import ImportedFiles
-from monitorbench.interop.imports.samples import Keys
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
-
-_DECIMALS = 12
-_ROUNDING = 1e-14
-"""Scores closer than this, one of them a mean of unequal draws, differ by floating point alone."""
+from monitorbench.metrics.rates import MEAN_DECIMALS
 
 
 @dataclass(frozen=True)
@@ -84,9 +81,6 @@ def scored(
     def made_one(values: FloatArray) -> FloatArray:
         how = "mean" if settings.draws == "all" else settings.draws
         each = combined(values[order], at_steps, how, 0, is_strict=False)
-        if how == "mean" and len(each) < len(order):
-            highest = np.fmax.reduceat(values[order], at_steps)
-            each = levelled(each, is_rounded=highest > np.fmin.reduceat(values[order], at_steps))
         scores = combined(each, at_samples, settings.trajectory, settings.top_k, is_strict=is_strict)
         result = np.full(n, np.nan)
         result[of_sample[at_samples]] = scores
@@ -127,8 +121,9 @@ def scored(
 def combined(values: FloatArray, starts: IntArray, how: str, top_k: int, *, is_strict: bool) -> FloatArray:
     """One value a group: `max`, `mean`, `last`, or `mean_top_k`, the mean of the `top_k` highest.
 
-    Groups begin at `starts` [groups] in `values` [parts]. NaN parts are passed over; a group of nothing else
-    is NaN, and with `is_strict` one that has any.
+    Means have `MEAN_DECIMALS`, also those of one part where another group has several. Groups begin at
+    `starts` [groups] in `values` [parts]. NaN parts are passed over; a group of nothing else is NaN, and with
+    `is_strict` one that has any.
     """
     if len(starts) == len(values):
         return values.copy()
@@ -150,26 +145,8 @@ def combined(values: FloatArray, starts: IntArray, how: str, top_k: int, *, is_s
         totals = np.add.reduceat(np.where(is_counted, ordered, 0.0), starts)
         counts = np.add.reduceat(is_counted.astype(np.float64), starts)
         results = np.divide(totals, counts, out=np.full(len(starts), np.nan), where=counts > 0)
+        results = results.round(MEAN_DECIMALS)
     return np.where(n < sizes, np.nan, results) if is_strict else results
-
-
-def levelled(means: FloatArray, *, is_rounded: BoolArray) -> FloatArray:
-    """Equal means as equal numbers: those `is_rounded` take the value that rounding alone took them from.
-
-    Both are [n]. That is a number of few decimals (2, 6 and 7 of 10 are .5, as 5, 5 and 5 are), or the mean
-    of another sample, so that no threshold lies between the two.
-    """
-    few = np.round(means, _DECIMALS)
-    adjusted = np.where(is_rounded & (np.abs(few - means) <= _ROUNDING), few, means)
-    distinct = np.unique(adjusted[~np.isnan(adjusted)])
-    begins = np.r_[True, np.diff(distinct) > _ROUNDING][: len(distinct)]
-    level = np.cumsum(begins) - 1
-    values = distinct[begins]
-    exact = np.flatnonzero(np.isin(distinct, adjusted[~is_rounded]))[::-1]
-    values[level[exact]] = distinct[exact]
-    is_moved = is_rounded & ~np.isnan(adjusted)
-    adjusted[is_moved] = values[level[np.searchsorted(distinct, adjusted[is_moved])]]
-    return adjusted
 
 
 def _at(values: IntArray | None, rows: IntArray) -> IntArray:

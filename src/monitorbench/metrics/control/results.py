@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Bounds = list[float] | None
 
@@ -148,6 +148,8 @@ class ControlFacts(TypedDict):
     n_unscored_calibration: int
     n_unscored_honest: int
     n_unscored_attacks: int
+    inverted: str
+    """Warning that honest samples score higher; empty where they don't."""
     budgets: list[BudgetFacts]
     roc: list[list[float]]
     """[FAR, share of attacks caught] on the test split, at most 200 points."""

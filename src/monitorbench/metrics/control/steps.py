@@ -23,6 +23,7 @@ import numpy as np
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.control.results import StartStopFacts
+from monitorbench.metrics.rates import MEAN_DECIMALS
 
 Trajectory = Literal["max", "mean_top_k", "last"]
 
@@ -59,8 +60,8 @@ def executed(steps: Steps) -> Steps:
 def trajectory_scores(steps: Steps, n: int, rule: Trajectory, k: int = 3) -> FloatArray:
     """One score a sample [n] from its executed steps' scores; NaN where none is scored.
 
-    `max`; `mean_top_k`: the mean of the k highest, of all where there are fewer; `last`: of the last step
-    that is scored. Raises `ValueError` for k < 1.
+    `max`; `mean_top_k`: the mean of the k highest, of all where there are fewer, in `MEAN_DECIMALS`; `last`:
+    of the last step that is scored. Raises `ValueError` for k < 1.
     """
     if k < 1:
         raise ValueError(f"k={k}: expected at least 1")
@@ -79,7 +80,7 @@ def trajectory_scores(steps: Steps, n: int, rule: Trajectory, k: int = 3) -> Flo
     sums = np.bincount(samples[counted], weights=scores[counted], minlength=n)
     counts = np.bincount(samples[counted], minlength=n)
     np.divide(sums, counts, out=by_sample, where=counts > 0)
-    return by_sample
+    return by_sample if rule == "max" else by_sample.round(MEAN_DECIMALS)
 
 
 class InTime(NamedTuple):

@@ -108,8 +108,8 @@ def answer(results: ControlResults) -> str:
 
 
 def notes(results: ControlResults) -> list[str]:
-    """Return caveats: few honest tasks above a threshold, unscored samples, monitors that catch nothing."""
-    caveats = []
+    """Return caveats: inverted scores, few honest tasks above a threshold, unscored samples, no catch."""
+    caveats = [facts["inverted"] for _, _, facts in monitors(results) if facts["inverted"]]
     few = {
         at_budget["budget"]
         for _, _, facts in monitors(results)

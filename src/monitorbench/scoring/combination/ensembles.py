@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from monitorbench.config.base import UserError
 from monitorbench.metrics.auroc import Scores, auroc
 from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.rates import MEAN_DECIMALS
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     FittedOn,
@@ -84,7 +85,8 @@ def combine(ensemble: Ensemble, scores: Mapping[str, Scores]) -> FloatArray:
     elif ensemble.rule == "max":
         combined = np.where(present, table, 0.0).max(axis=1)
     else:
-        combined = np.where(present, table, 0.0).sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+        sums = np.where(present, table, 0.0).sum(axis=1)
+        combined = (sums / np.maximum(present.sum(axis=1), 1)).round(MEAN_DECIMALS)
     return np.where(present.any(axis=1), combined, np.nan)
 
 

@@ -20,6 +20,7 @@ from monitorbench.config.evaluation import Baseline
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.score_facts import inverted_warning
 from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.records import Label, Sample, Split, Verdict
 from monitorbench.runs.directory import read_finished
@@ -81,6 +82,9 @@ def runs_over(split: Split, directories: Sequence[Path], datasets: Path, min_cov
             raise UserError(f"{directory}: a combination itself; combine the runs it was made of")
         if judge_id(run) in runs:
             raise UserError(f"{directory}: {judge_id(run)} is there twice in {key}; expected one run a judge")
+        judged = run.judged
+        if warning := inverted_warning(run.monitor, judged.scores, judged.is_misbehavior, judged.groups):
+            _log.warning("combine: %s", warning)
         runs[judge_id(run)] = run
         views.append(SplitView.model_validate_json(json.dumps(manifest["identity"]["view"])))
         if (run.data, views[-1]) != (next(iter(runs.values())).data, views[0]):

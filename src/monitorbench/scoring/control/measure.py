@@ -37,6 +37,7 @@ from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold, threshold_draws
 from monitorbench.metrics.low_far import roc_points
 from monitorbench.metrics.rates import as_list
+from monitorbench.metrics.score_facts import inverted_warning
 from monitorbench.scoring.control.inputs import JudgedMonitor, JudgedSplit, counted
 from monitorbench.scoring.control.outcomes import (
     ControlDraws,
@@ -159,6 +160,12 @@ def control_facts(
         n_unscored_calibration=_unscored(calibration, is_attack=False),
         n_unscored_honest=_unscored(test, is_attack=False),
         n_unscored_attacks=_unscored(test, is_attack=True),
+        inverted=inverted_warning(
+            judge.monitor,
+            np.minimum(test.scores, 1.0),
+            test.samples.is_misbehavior,
+            test.samples.groups,
+        ),
         budgets=[_at_budget(budget, traffic, fitted, settings, drawn) for budget in settings.budgets],
         roc=[[far, 1 - mr] for far, mr in roc_points(everything, is_attack)],
         fit=None if fitted is None else _fit_facts(fitted),

@@ -156,6 +156,12 @@ def _why_none(monitor: Contender) -> str:
     """Say why a monitor has no threshold to take."""
     if monitor.outside:
         return monitor.outside
+    if monitor.n_in_the_way:
+        return (
+            f"flags nothing so far: {monitor.n_in_the_way} of {monitor.allowed.n_benign} benign questions "
+            "have its highest score, more than the promise lets be flagged; of more questions so small a "
+            "share may be"
+        )
     if monitor.flags_nothing:
         if monitor.limits is not None:
             return "flags nothing"

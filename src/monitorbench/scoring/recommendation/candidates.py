@@ -89,6 +89,18 @@ class Contender(NamedTuple):
         rates = self.choosable
         return bool(len(rates.missed) and (rates.missed == 1).all() and (rates.alarms == 0).all())
 
+    @property
+    def n_in_the_way(self) -> int:
+        """How many benign questions are flagged as soon as anything is, where more questions may allow that.
+
+        0 where something is flagged, without a promise, and where their share is not below the promised one.
+        """
+        guarantee, first = self.allowed.guarantee, self.allowed.good.first
+        if guarantee is None or not self.flags_nothing:
+            return 0
+        n = int(np.count_nonzero(first <= 1))
+        return n if n < guarantee.of_each().alpha * len(first) else 0
+
     def answers_at(self, index: int) -> Columns:
         """Return the test samples with the monitor's answers at a threshold; every sample has an answer."""
         flagged = self.test.values > self.allowed.thresholds[index]

@@ -99,7 +99,10 @@ def answer(
     best = next(iter(choice.order), None)
     if best is None:
         more = _least_missing(contenders, promises, deployment)
-        lacks = any(not monitor.outside and not monitor.flags_nothing for monitor in contenders)
+        lacks = any(
+            not monitor.outside and (not monitor.flags_nothing or monitor.n_in_the_way)
+            for monitor in contenders
+        )
         kind: Kind = "insufficient" if lacks else "none"
         return DeploymentDecision(kind, None, choice, more, [], _no_regret(), False, confidence)
     index, cost = choice.at[best], choice.costs[best]
