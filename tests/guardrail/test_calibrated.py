@@ -145,9 +145,7 @@ def test_what_was_not_calibrated_is_not_served(scored: None, study: Callable[...
     scores = tmp_path / "scores.csv"
     rows = [f"s{n},{n % 2},{n % 7 / 7},calibration" for n in range(80)]
     scores.write_text("\n".join(("id,label,score,split", *rows)))
-    others = calibrate_run(
-        study(f"run={import_scores(study(f'from={scores}', 'import.split=calibration'))}", *LOOSE)
-    )
+    others = calibrate_run(study(f"run={import_scores(study(f'from={scores}'))}", *LOOSE))
     with pytest.raises(UserError, match="no monitor of this project gave, so that none can be served"):
         read_calibrated(study(f"operating_point={others}"))
     held = evaluate(study(*SPLITS, "evaluate.split=calibration"))

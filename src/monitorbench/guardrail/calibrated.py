@@ -113,7 +113,7 @@ def read_calibrated(study: Study, *, as_typed: bool = True) -> Calibrated:
     run = _found(Path(read_finished(directory)["results"]["judged"]), study.paths.runs)
     manifest = read_finished(run)
     results, name = manifest["results"], point.thresholds[0].monitor
-    if "judge" not in manifest["identity"]:
+    if "judge" not in manifest["identity"] or "imported" in results:
         raise UserError(
             f"{directory}: a threshold for {name}, whose scores in {run} no monitor of this project gave, so "
             "that none can be served; calibrate a run of evaluate.py, or, with labels of a served monitor's "
