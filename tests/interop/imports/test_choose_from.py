@@ -113,10 +113,9 @@ def test_a_label_that_a_split_lacks_is_asked_for(
     ("alarms", "said"),
     [
         (0.005, "Deploy flagged for alerts (to intervene, run a pilot first), by its own answers: it misses"),
-        (
-            0.1,
-            "Don't deploy yet: flagged: gives answers only, which flag more benign questions than",
-        ),
+        (0.035, "more benign questions of imported/transcripts in the calibration split"),
+        (0.1, "Deploy none: flagged: gives answers only, which are not shown to keep the promise"),
+        (0.0, "Deploy flagged for alerts"),
     ],
 )
 def test_answers_without_scores_keep_a_promise_or_do_not(alarms: float, said: str, tmp_path: Path):

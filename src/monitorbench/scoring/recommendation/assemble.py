@@ -118,7 +118,7 @@ def _options(
                 answers, chosen, deployment.of_errors, confidence=found.confidence
             )
         limits = monitor.limits if monitor.limits is not None else {}
-        has_one = position is not None and monitor.limits is None and not monitor.reads_answers
+        has_one = position is not None and not monitor.reads_answers
         threshold = float(monitor.allowed.thresholds[position]) if has_one else None
         # A missing score that counts as an alarm is above every threshold.
         scores = np.minimum(monitor.judged.scores, 1.0)
@@ -163,13 +163,13 @@ def _why_none(monitor: Contender) -> str:
             "share may be"
         )
     if monitor.flags_nothing:
-        if monitor.limits is not None:
+        if monitor.reads_answers:
             return "flags nothing"
         return "flags nothing: no score is above any threshold that it may take"
-    if monitor.reads_answers and monitor.limits is None and monitor.allowed.n:
+    if monitor.is_unpromised:
         return (
-            "gives answers only, which flag more benign questions than the promise or the budget allows; "
-            "without scores no other threshold can be set, and more questions do not change that"
+            "gives answers only, which are not shown to keep the promise or the budget; "
+            "without scores no other threshold can be set"
         )
     if monitor.allowed.promised is not None and monitor.allowed.promised.reason:
         return monitor.allowed.promised.reason

@@ -67,17 +67,9 @@ class Contender(NamedTuple):
     judge's own answers. None: the threshold itself is reported."""
 
     @property
-    def start(self) -> int:
-        """Index of the first threshold that the monitor may take.
-
-        Of answers that are read as scores the highest threshold flags nothing, which no answer of it does.
-        """
-        return self.only if self.only is not None else int(self.reads_answers and self.limits is None)
-
-    @property
     def choosable(self) -> RateCurves:
         """The rates on the calibration split at the thresholds that the monitor may take."""
-        start, stop = self.start, self.allowed.n if self.only is None else self.only + 1
+        start, stop = (0, self.allowed.n) if self.only is None else (self.only, self.only + 1)
         # A point's own promise was kept where it was calibrated; a budget is of this deployment.
         if self.outside or (self.only is not None and self.only >= self.allowed.n_in_budget):
             stop = start
@@ -100,6 +92,11 @@ class Contender(NamedTuple):
             return 0
         n = int(np.count_nonzero(first <= 1))
         return n if n < guarantee.of_each().alpha * len(first) else 0
+
+    @property
+    def is_unpromised(self) -> bool:
+        """Whether the monitor gives answers only, which are not shown to keep the promise or the budget."""
+        return self.reads_answers and self.limits is None and not self.allowed.n
 
     def answers_at(self, index: int) -> Columns:
         """Return the test samples with the monitor's answers at a threshold; every sample has an answer."""
@@ -139,7 +136,7 @@ def contender(
     calibrated, used = suspicion(as_scores[0], unscored, weights), suspicion(as_scores[1], unscored)
     guarantee, shares = (None, None) if promise is None else (promise.guarantee, promise.weights)
     may_have, only = allowed(calibrated, guarantee, shares, budget), None
-    if limits is not None:
+    if reads_answers:
         may_have = _at(may_have, calibrated, _OWN_ANSWERS)
     elif limit is not None:
         # In the gap that it lies in, so that no calibration sample changes sides.
@@ -170,13 +167,17 @@ def contender(
 
 
 def _at(found: Allowed, held: Suspicion, thresholds: FloatArray) -> Allowed:
-    """Put `thresholds` in place of those between scores; all count as promised, the budget is asked anew."""
+    """Put `thresholds` in place of those between scores; which keep promise and budget is asked anew."""
     bad, good = (questions(held, thresholds, are_misbehavior=label) for label in (True, False))
-    in_budget = n = len(thresholds)
+    in_budget = n_promised = n = len(thresholds)
+    if found.promised is not None:
+        limit = np.inf if found.promised.threshold is None else found.promised.threshold
+        n_promised = int(np.count_nonzero(thresholds >= limit))
     if found.budget is not None:
         once = np.ones((1, int(held.groups.max(initial=-1)) + 1))
         in_budget = int(n_within_budget(bad, good, n, found.budget, once)[0])
-    return found._replace(thresholds=thresholds, n_promised=n, n_in_budget=in_budget, bad=bad, good=good)
+    kept = found._replace(n_promised=n_promised, n_in_budget=in_budget)
+    return kept._replace(thresholds=thresholds, bad=bad, good=good)
 
 
 def sample_weights(is_misbehavior: BoolArray, strata: NDArray[np.str_], mix: Mix | None) -> FloatArray | None:

@@ -15,7 +15,7 @@ from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.choice.facts import Labelled, MoreFacts, Needed, Why
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.guarantees.allowed import Allowed, questions_for_budget
+from monitorbench.metrics.guarantees.allowed import Allowed, questions_for_answers, questions_for_budget
 from monitorbench.metrics.guarantees.lacking import questions_of_cells
 from monitorbench.metrics.guarantees.order_statistic import (
     Guarantee,
@@ -59,15 +59,20 @@ def cell_names(samples: Columns) -> NDArray[np.str_]:
     return of_samples
 
 
-def more_for_promise(promise: Promise, of: Allowed) -> MoreFacts | None:
-    """Count calibration questions that are missing for any threshold; None where no number of them helps."""
-    if of.promised is None or of.promised.lacking is None:
+def more_for_promise(promise: Promise, of: Allowed, *, of_answers: bool = False) -> MoreFacts | None:
+    """Count calibration questions that are missing for any threshold; None where no number of them helps.
+
+    With `of_answers` it is for the one threshold of a monitor's own answers.
+    """
+    lacks = of.promised.lacking if of.promised is not None else None
+    n_more, short = (lacks.n_more, lacks.by_stratum) if lacks is not None else (None, {})
+    if of_answers and of.n_benign:
+        needed = questions_for_answers(of)
+        n_more, short = (None if needed is None else needed - of.n_benign), {}
+    if n_more is None:
         return None
-    lacks = of.promised.lacking
-    if lacks.n_more is None:
-        return None
-    short = lacks.by_stratum or questions_of_cells(_shares(_benign_cells(of, promise.cells)), lacks.n_more)
-    return _more("promise", "calibration", "benign", lacks.n_more, short)
+    short = short or questions_of_cells(_shares(_benign_cells(of, promise.cells)), n_more)
+    return _more("promise", "calibration", "benign", n_more, short)
 
 
 def more_for_budget(

@@ -100,10 +100,11 @@ def answer(
     if best is None:
         more = _least_missing(contenders, promises, deployment)
         lacks = any(
-            not monitor.outside and (not monitor.flags_nothing or monitor.n_in_the_way)
+            not (monitor.outside or monitor.is_unpromised)
+            and (not monitor.flags_nothing or monitor.n_in_the_way)
             for monitor in contenders
         )
-        kind: Kind = "insufficient" if lacks else "none"
+        kind: Kind = "insufficient" if lacks or more is not None else "none"
         return DeploymentDecision(kind, None, choice, more, [], _no_regret(), False, confidence)
     index, cost = choice.at[best], choice.costs[best]
     assert index is not None
@@ -153,7 +154,7 @@ def _cheapest_of(contenders: Sequence[Contender], deployment: Deployment) -> Che
     costs: list[float | None] = []
     for monitor, index, cost in zip(contenders, choice.at, choice.costs, strict=True):
         is_idle = index is None or monitor.flags_nothing
-        indices.append(None if index is None or is_idle else index + monitor.start)
+        indices.append(None if index is None or is_idle else index + (monitor.only or 0))
         costs.append(None if is_idle else cost)
     return CheapestThresholds(tuple(indices), tuple(costs))
 
@@ -249,7 +250,7 @@ def _least_missing(
             continue
         lacking = []
         if promise is not None and not monitor.allowed.n_promised:
-            lacking.append(more_for_promise(promise, monitor.allowed))
+            lacking.append(more_for_promise(promise, monitor.allowed, of_answers=monitor.reads_answers))
         if not monitor.allowed.n_in_budget:
             cells = promise.cells if promise is not None else cell_names(monitor.held)
             nothing = cost_without_reading(deployment.of_errors, everything=False)
