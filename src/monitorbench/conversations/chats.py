@@ -203,7 +203,9 @@ def is_chat(value: object) -> bool:
         return False
     if _is_message(value):
         return value.get("role", value.get("type")) in (*ROLES, *ITEMS)
-    return any(isinstance(value.get(name), list) for name in AROUND)
+    if any(isinstance(value.get(name), list) for name in AROUND):
+        return True
+    return any(is_chat(value.get(name)) or is_chat(_answer(value.get(name))) for name in ("input", "output"))
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:
@@ -238,7 +240,7 @@ def _enclosed(
             continue
         for number, item in enumerate(value if isinstance(value, list) else [] if value is None else [value]):
             place = f"{where}.{name}.{number}"
-            inner = _answer(item) if name in ("choices", "candidates") else item
+            inner = _answer(item) if name in _ANSWERS else item
             messages += reader.messages(inner, place)
     other_fields = {name: value for name, value in given.items() if name not in (*_SYSTEM, *_LISTS)}
     remaining = quiet.remainder(other_fields)

@@ -22,6 +22,7 @@ MESSAGE: Mapping[str, Use] = {
     "reasoning": Use.THOUGHT,
     "name": Use.CALLED,
     "audio": Use.MEDIA,
+    "safetyRatings": Use.VALUE,
     **dict.fromkeys(
         (
             "type",
@@ -33,8 +34,11 @@ MESSAGE: Mapping[str, Use] = {
             "index",
             "model",
             "finish_reason",
+            "finishReason",
             "stop_reason",
             "stop_sequence",
+            "avgLogprobs",
+            "tokenCount",
             "usage",
             "cache_control",
             "prefix",

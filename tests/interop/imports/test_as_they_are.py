@@ -249,3 +249,52 @@ def test_two_columns_of_one_name_are_refused_where_one_is_asked_for(tmp_path: Pa
         ):
             with pytest.raises(UserError, match=r"two columns are called (x\.y|a\.s) .* rename one"):
                 importing(file, *asked)
+
+
+CALLS = [{"type": "function_call", "call_id": "call_1", "name": "send", "arguments": '{"to": "eve"}'}]
+BEDROCK = [{"text": "hi"}, {"toolUse": {"toolUseId": "t1", "name": "send", "input": {"to": "eve"}}}]
+GEMINI = [{"text": "hi"}, {"functionCall": {"name": "send", "args": {"to": "eve"}}}]
+RATED = {"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}
+
+
+@pytest.mark.parametrize("others", ["alike", "a text", "nothing"])
+@pytest.mark.parametrize(
+    ("answer", "tool"),
+    [
+        ({"id": "resp_1", "object": "response", "status": "completed", "output": CALLS}, "send"),
+        (
+            {"output": {"message": {"role": "assistant", "content": BEDROCK}}, "stopReason": "tool_use"},
+            "send",
+        ),
+        (
+            {
+                "candidates": [
+                    {"content": {"role": "model", "parts": GEMINI}, "finishReason": "STOP", "index": 0}
+                    | {"safetyRatings": [RATED]}
+                ],
+                "usageMetadata": {"promptTokenCount": 3},
+            },
+            "send",
+        ),
+        ({"to": "eve", "send": True}, ""),
+        ({"actions": [{"send": "eve"}]}, ""),
+        ({"text": "send to eve"}, ""),
+    ],
+)
+def test_an_answer_of_any_form_is_read_whole(
+    tmp_path: Path, importing: Import, answer: dict[str, Any], tool: str, others: str
+):
+    """A tool call in a provider's own form would be dropped with all of the answer, and nothing be judged."""
+    rows = [{**row, "request": f"q{i}", "response": answer} for i, row in enumerate(ROWS)]
+    if others != "alike":
+        rows[0]["response"] = "a text" if others == "a text" else None
+    file = tmp_path / "rows.jsonl"
+    file.write_text(by_line(rows))
+    run = importing(file, "import.columns.response=response")
+    data = tmp_path / "data" / read_manifest(run)["results"]["data"]
+    stored = {row["own_id"]: row["response"] for row in pq.read_table(data / "test").to_pylist()}
+    for name in list(stored)[1:]:
+        said = json.dumps(stored[name])
+        assert "eve" in said and "send" in said
+        names = [call["name"] for message in stored[name] for call in message["tool_calls"]]
+        assert names == ([tool] if tool else [])

@@ -153,6 +153,7 @@ def wanted_columns(settings: Import, also: Sequence[str] = ()) -> WantedColumns:
     usual = [name for names in settings.columns.looked_for().values() for name in names]
     before = ["", *(f"{action}." for action in settings.actions)]
     monitors = (settings.monitors or {}).values()
+    spoken = [settings.columns.request or "request", settings.columns.response or "response"]
     return WantedColumns(
         [
             *settings.columns.named().values(),
@@ -166,6 +167,7 @@ def wanted_columns(settings: Import, also: Sequence[str] = ()) -> WantedColumns:
         ],
         settings.actions,
         settings.rows,
+        [f"{prefix}{name}" for prefix in before for name in spoken],
     )
 
 

@@ -24,14 +24,21 @@ MAX_COLUMNS = 1000
 class WantedColumns:
     """Names of the columns that are asked for; `outer.*` asks for all below `outer`, `*` for every column."""
 
-    def __init__(self, names: Iterable[str], lists: Collection[str] = (), list_at: str = "") -> None:
+    def __init__(
+        self,
+        names: Iterable[str],
+        lists: Collection[str] = (),
+        list_at: str = "",
+        whole: Collection[str] = (),
+    ) -> None:
         """`lists` are columns with an entry per step, of which only the wanted fields are read.
 
-        The entries of the list `list_at` in each object of a JSON file are the rows; "" where objects are.
+        The entries of the list `list_at` in each object of a JSON file are the rows; "" where objects are. An
+        object in a column of `whole` is kept as its JSON, whatever it is: nobody knows each form of a chat.
         """
         wanted = (*names, *lists)
         self.names = frozenset(name for name in wanted if not name.endswith("*"))
-        self.lists, self.list_at = frozenset(lists), list_at
+        self.lists, self.list_at, self.whole = frozenset(lists), list_at, frozenset(whole)
         parts = [name.split(".") for name in self.names]
         self.indexed = frozenset(
             ".".join(path[:i]) for path in parts for i, key in enumerate(path) if key.isdigit()
@@ -123,10 +130,12 @@ class TableBuilder:
             name, value = pending.pop()
             if isinstance(value, Mapping):
                 if name in names:
-                    if resembles_chat(value):
+                    if name in self._wanted.whole or resembles_chat(value):
                         yield name, as_json(value)
-                        continue
-                    yield name, _Object(as_json(value))
+                        if not any(other.startswith(f"{name}.") for other in names):
+                            continue
+                    else:
+                        yield name, _Object(as_json(value))
                 pending += [(f"{name}.{key}", inner) for key, inner in reversed([*value.items()])]
             else:
                 if isinstance(value, list) and name in self._wanted.indexed:
