@@ -14,6 +14,7 @@ from monitorbench.cli.stage import imported
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
+from monitorbench.guardrail.calibrated import read_calibrated
 from monitorbench.labelling.answer import answer
 from monitorbench.labelling.stage import label, labelled_pool, print_plan, queue
 from monitorbench.runs.run_folders import read_run
@@ -124,6 +125,8 @@ def test_stages_take_a_round_as_a_partly_labelled_run(traffic: Traffic, caplog: 
     assert (traffic.scores["strong"] > point["threshold"])[~traffic.is_bad].mean() <= 0.1
     read = read_run(calibration, "calibrate")
     assert (read.state, read.parts[0]) == ("done", "strong")
+    with pytest.raises(UserError, match="no monitor of this project gave, so that none can be served"):
+        read_calibrated(traffic.study(f"operating_point={calibration}", stage="serve"))
     with pytest.raises(UserError, match="expected a round of the log of the one monitor"):
         on("calibrate", "calibrate.alpha=0.1", f"operating_point={calibration}")
     with pytest.raises(UserError, match=r"no threshold for strong: at the highest threshold tried .* may be"):
