@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import monitorbench
+from scipy.stats import binom
 from score_files import Import, runs_of, write_csv
 
 from monitorbench.config.study import Study
@@ -146,7 +147,14 @@ def test_a_coarse_scale_lacks_questions_or_can_not_be_calibrated(
     assert ran.returncode == 0, ran.stderr
     found = json.loads((tmp_path / ran.stdout.splitlines()[-1] / "recommendation.json").read_text())
     assert found["decision"] == decision, found["sentence"]
-    assert ("flags nothing so far" in found["sentence"]) is (decision == "insufficient")
+    assert ("flags nothing so far" in found["options"][0]["reason"]) is (decision == "insufficient")
+    if decision == "insufficient":
+        assert f"collect {found['more']['n']:,} more benign questions" in found["sentence"]
+        n = found["more"]["n"] + 150
+        most = next(k for k in range(n) if binom.cdf(k + 1, n, 0.05) > 0.05)
+        at_top = sum(row["score"] == 1 and not row["label"] for row in rows[:300])
+        likely = binom.cdf(most - at_top, n - 150, (at_top + 0.5) / 151)
+        assert 0.8 <= likely < 0.9
     assert ("more questions do not change that" in " ".join(ran.stderr.split())) is (decision == "none")
 
 

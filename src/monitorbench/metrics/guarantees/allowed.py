@@ -185,16 +185,16 @@ def questions_for_budget(of: Allowed, costs: FloatArray, cost_of_nothing: float)
     return None
 
 
-def questions_for_answers(of: Allowed) -> int | None:
-    """How many benign questions in all show, with probability .8, that answers keep the guarantee.
+def questions_for_promise(of: Allowed, n_flagged: int) -> int | None:
+    """How many benign questions in all show, with probability .8, that a threshold keeps the guarantee.
 
-    `of` has the one threshold of the answers. None where twenty times the questions would not do, and where
-    the guarantee is of another mix, or has no confidence.
+    The threshold flags `n_flagged` of those that there are. None where twenty times the questions would not
+    do, and where the guarantee is of another mix, or has no confidence.
     """
     each, weights = of.guarantee and of.guarantee.of_each(), of.benign.weights
     if each is None or each.method != "neyman_pearson" or (weights is not None and not weights.equal):
         return None
-    return _questions_below(each.alpha, each.delta, int(np.count_nonzero(of.good.first == 0)), of.n_benign)
+    return _questions_below(each.alpha, each.delta, n_flagged, of.n_benign)
 
 
 def _questions_below(share: float, tail: float, n_flagged: int, n: int) -> int | None:

@@ -15,7 +15,7 @@ from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.choice.facts import Labelled, MoreFacts, Needed, Why
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.guarantees.allowed import Allowed, questions_for_answers, questions_for_budget
+from monitorbench.metrics.guarantees.allowed import Allowed, questions_for_budget, questions_for_promise
 from monitorbench.metrics.guarantees.lacking import questions_of_cells
 from monitorbench.metrics.guarantees.order_statistic import (
     Guarantee,
@@ -59,15 +59,16 @@ def cell_names(samples: Columns) -> NDArray[np.str_]:
     return of_samples
 
 
-def more_for_promise(promise: Promise, of: Allowed, *, of_answers: bool = False) -> MoreFacts | None:
+def more_for_promise(promise: Promise, of: Allowed, n_flagged: int | None = None) -> MoreFacts | None:
     """Count calibration questions that are missing for any threshold; None where no number of them helps.
 
-    With `of_answers` it is for the one threshold of a monitor's own answers.
+    With `n_flagged` it is for a threshold that flags so many benign questions: that of a monitor's own
+    answers, or the first that flags anything.
     """
     lacks = of.promised.lacking if of.promised is not None else None
     n_more, short = (lacks.n_more, lacks.by_stratum) if lacks is not None else (None, {})
-    if of_answers and of.n_benign:
-        needed = questions_for_answers(of)
+    if n_flagged is not None and of.n_benign:
+        needed = questions_for_promise(of, n_flagged)
         n_more, short = (None if needed is None else needed - of.n_benign), {}
     if n_more is None:
         return None

@@ -249,8 +249,11 @@ def _least_missing(
         if monitor.outside:
             continue
         lacking = []
-        if promise is not None and not monitor.allowed.n_promised:
-            lacking.append(more_for_promise(promise, monitor.allowed, of_answers=monitor.reads_answers))
+        if promise is not None and (monitor.n_in_the_way or not monitor.allowed.n_promised):
+            n_flagged = monitor.n_in_the_way or None
+            if monitor.reads_answers:
+                n_flagged = int(np.count_nonzero(monitor.allowed.good.first == 0))
+            lacking.append(more_for_promise(promise, monitor.allowed, n_flagged))
         if not monitor.allowed.n_in_budget:
             cells = promise.cells if promise is not None else cell_names(monitor.held)
             nothing = cost_without_reading(deployment.of_errors, everything=False)
