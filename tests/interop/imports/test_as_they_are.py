@@ -295,6 +295,7 @@ def test_an_answer_of_any_form_is_read_whole(
     stored = {row["own_id"]: row["response"] for row in pq.read_table(data / "test").to_pylist()}
     for name in list(stored)[1:]:
         said = json.dumps(stored[name])
-        assert "eve" in said and "send" in said
+        assert "eve" in said
+        assert "send" in said
         names = [call["name"] for message in stored[name] for call in message["tool_calls"]]
         assert names == ([tool] if tool else [])
