@@ -462,3 +462,23 @@ def test_any_scores_give_a_value_or_a_bad_sample(scores):
         except BadRow as error:
             if not re.search("has no score|field 'scores", str(error)):
                 raise
+
+
+@pytest.mark.parametrize("status", ["success", "error", "cancelled", "started", ""])
+def test_a_log_of_a_run_that_did_not_finish_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, status: str
+):
+    """Half of an evaluation would be taken for all of it. Without a header a run never ended."""
+    header = {**HEADER, "status": status, "eval": {**SPEC, "dataset": {"samples": 40}}}
+    files = [archive(tmp_path / "a.eval", logged(), header=header if status else None)]
+    if status:
+        files.append(tmp_path / "a.json")
+        files[-1].write_text(json.dumps({**header, "samples": [logged()]}))
+    for file in files:
+        caplog.clear()
+        assert len(read(file)) == 1
+        of = " of 40 samples" if status else ""
+        said = (
+            f"{file.name}: its run did not finish (status {status or 'started'!r}): what it has{of} is read"
+        )
+        assert (said in caplog.text) == (status != "success")

@@ -11,6 +11,7 @@ index that no chunk holds is a bad row.
 
 import io
 import json
+import logging
 import re
 import struct
 import zipfile
@@ -29,6 +30,7 @@ from monitorbench.sources.files.inspect_json import members
 from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import in_time, members_within, opened
 
+_log = logging.getLogger(__name__)
 MAX_BYTES = 512 * 1024 * 1024
 """Limit of one sample's JSON, or of one of its chunks; parsing takes several times as much memory."""
 
@@ -108,7 +110,10 @@ def _from_archive(files: SourceFiles, path: Path) -> Iterator[Logged]:
         if header is None:
             raise UserError(f"{files.name}: {path}: no Inspect log: it has no header.json")
         content = partial(_content, files, archive, path)
-        run, starts = _run(files, path, content(header)), _chunk_starts(names)
+        told = content(header)
+        if header == "_journal/start.json" and isinstance(told, Mapping):
+            told = {"status": "started", **told}
+        run, starts = _run(files, path, told), _chunk_starts(names)
         for name in names:
             shell = _SHELL.fullmatch(name)
             if shell is None and not _SAMPLE.fullmatch(name):
@@ -133,7 +138,7 @@ def _from_json(files: SourceFiles, path: Path) -> Iterator[Logged]:
             for key, value, number in members(stream, MAX_BYTES):
                 if number is None:
                     is_log |= key == "samples" and isinstance(value, list)
-                    header |= {key: value} if key == "eval" else {}
+                    header |= {key: value} if key in ("eval", "status") else {}
                     continue
                 run = run or _run(files, path, header)
                 yield from _logged(files, path, f"{path.name} sample {number}", run, value)
@@ -149,6 +154,12 @@ def _run(files: SourceFiles, path: Path, log: object) -> _Run:
     spec = log.get("eval") if isinstance(log, Mapping) else None
     if not isinstance(spec, Mapping):
         raise UserError(f"{files.name}: {path}: no Inspect log: its header has no 'eval'")
+    status, dataset = log.get("status", "success"), spec.get("dataset")
+    if status != "success":
+        planned = dataset.get("samples") if isinstance(dataset, Mapping) else None
+        of = f" of {planned} samples" if isinstance(planned, int) else ""
+        words = "%s: %s: its run did not finish (status %r): what it has%s is read"
+        _log.warning(words, files.name, path.name, status, of)
     task, model = str(spec.get("task") or ""), str(spec.get("model") or "")
     # Only logs before 2025 lack an eval_id; there a run, a task and a model are one evaluation.
     id_ = spec.get("eval_id") or f"{spec.get('run_id')}-{task}-{model}"
