@@ -78,7 +78,8 @@ def _spelled(read: ImportedFiles, name: str, plain: pa.Array, whole: float | Non
     if whole is not None and not pc.all(is_number).as_py():
         plain = _shares(plain, whole)
         is_number = pc.match_substring_regex(plain, _NUMBER)
-    _refuse_first(read, pc.invert(is_number), name, "is no number", "a number")
+    expected = "a number, or its word in import.missing_values (for none) or import.levels (for a score)"
+    _refuse_first(read, pc.invert(is_number), name, "is no number", expected)
     plain = pc.fill_null(pc.replace_substring_regex(plain, r"^\+", ""), "nan")
     values: FloatArray = pc.cast(plain, pa.float64()).to_numpy()
     return values
