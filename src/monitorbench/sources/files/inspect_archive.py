@@ -151,10 +151,11 @@ def _from_json(files: SourceFiles, path: Path) -> Iterator[Logged]:
 
 
 def _run(files: SourceFiles, path: Path, log: object) -> _Run:
-    spec = log.get("eval") if isinstance(log, Mapping) else None
+    header: Mapping[str, Any] = log if isinstance(log, Mapping) else {}
+    spec = header.get("eval")
     if not isinstance(spec, Mapping):
         raise UserError(f"{files.name}: {path}: no Inspect log: its header has no 'eval'")
-    status, dataset = log.get("status", "success"), spec.get("dataset")
+    status, dataset = header.get("status", "success"), spec.get("dataset")
     if status != "success":
         planned = dataset.get("samples") if isinstance(dataset, Mapping) else None
         of = f" of {planned} samples" if isinstance(planned, int) else ""
