@@ -210,6 +210,8 @@ def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
         identity["operating_points"] = sorted(content_hash(p.point.model_dump(mode="json")) for p in points)
     if choices:
         identity["wordings"] = choices
+    if decision is not None:
+        identity["decision"] = content_hash(decision)
     run = RunDirectory(study.paths.runs / "transfer", dataset_name(evaluations[0].data.name), identity)
     with run.recording(study) as results:
         metrics = measured(study, evaluations, points, decision)

@@ -56,6 +56,20 @@ def test_a_file_of_scores_is_answered_in_one_command(
     assert again.stdout.splitlines()[-1] == ran.stdout.splitlines()[-1]
 
 
+def test_another_promise_is_another_answer_with_a_page_of_its_own(two_judges: Path, tmp_path: Path):
+    """Where no threshold is found, the page of one promise would take the place of another's."""
+    given = (f"from={two_judges}", "import.columns.score=weak", *QUICK)
+    pages = [
+        monitorbench("choose", *given, f"calibrate.alpha={alpha}", folder=tmp_path).stdout.splitlines()[-1]
+        for alpha in ("0.001", "0.0005", "0.001")
+    ]
+    assert pages[0] == pages[2] != pages[1]
+    sentences = [
+        json.loads((tmp_path / page / "recommendation.json").read_text())["sentence"] for page in pages
+    ]
+    assert sentences[0] != sentences[1]
+
+
 def test_a_plan_says_what_is_taken_for_what_and_writes_nothing(two_judges: Path, tmp_path: Path):
     """If it failed: a wrong column or split shows when everything is already written."""
     given = (f"from={two_judges}", "import.monitors={strong:strong,weak:weak}", "calibrate.alpha=0.1")
