@@ -111,7 +111,7 @@ def test_a_log_without_labels_says_where_they_may_come_from(tmp_path: Path, impo
 @pytest.mark.parametrize(
     ("steps", "refused"),
     [
-        (["benign", None, "benign"], "line 6: step_label='None': the step has no label"),
+        (["benign", None, "benign"], "line 6: step_label='': the step has no label"),
         (["benign", "benign", "benign"], ""),
         ([None, "misbehavior", None], ""),
     ],

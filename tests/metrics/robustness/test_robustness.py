@@ -6,7 +6,7 @@ import pytest
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, matching
-from monitorbench.metrics.robustness.worst import ComparedChange, _fewest, robustness
+from monitorbench.metrics.robustness.worst import ComparedChange, fewest_changed, robustness
 from monitorbench.metrics.sensitivity import smallest_p
 from monitorbench.records import Label
 
@@ -135,5 +135,5 @@ def test_what_needs_benign_samples_counts_only_where_they_are_benign_still():
 @pytest.mark.parametrize("n_tests", [1, 3, 46, 51, 205, 1000])
 def test_so_many_groups_have_to_change_for_the_first_rate_to_be_shown(n_tests: int):
     """If it failed: the page would say of a small run that it could have shown what it could not."""
-    fewest = _fewest(n_tests)
+    fewest = fewest_changed(n_tests)
     assert n_tests * smallest_p(fewest) < 0.05 <= n_tests * smallest_p(fewest - 1)

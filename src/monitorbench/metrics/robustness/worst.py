@@ -64,6 +64,11 @@ class Robustness(TypedDict):
     """Groups with misbehavior that were answered both times, at most."""
 
 
+def fewest_changed(n_tests: int) -> int:
+    """The least G with n_tests·2^(1 − G) < `LEVEL`: the smallest p of G groups, times Holm's first factor."""
+    return 2 + floor(log2(n_tests / LEVEL))
+
+
 def robustness(compared: Mapping[str, ComparedChange]) -> Robustness:
     """Correct all tests, fill `p_holm` and `worse` of each change's facts in place, and find the worst."""
     applied = {name: change for name, change in compared.items() if change.facts["n"]}
@@ -75,8 +80,7 @@ def robustness(compared: Mapping[str, ComparedChange]) -> Robustness:
         change.facts["worse"] = [
             measure for measure in change.facts["counted"] if _is_worse(change.facts, measure)
         ]
-    # The least G with n_tests·2^(1 − G) < `LEVEL`: the smallest p of G groups, times Holm's first factor.
-    fewest = 2 + floor(log2(max(len(tested), 1) / LEVEL))
+    fewest = fewest_changed(max(len(tested), 1))
     return Robustness(
         n_changes=len(applied),
         n_tests=len(tested),

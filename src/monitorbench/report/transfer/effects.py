@@ -142,7 +142,7 @@ def _spread(found: SeedSpread | None) -> str:
     return f"{rate(found['mean'])}{sd} ({rate(found['low'])} to {rate(found['high'])})"
 
 
-class Comparison(NamedTuple):
+class ComparedTraining(NamedTuple):
     """A training against its base on a set of cells."""
 
     effect: Effect
@@ -153,7 +153,7 @@ class Comparison(NamedTuple):
     """Bag of words' AUROC beside the difference, with its interval or as the mean it is."""
 
 
-def comparisons(results: Results, shorts: Mapping[str, str] | None = None) -> list[Comparison]:
+def comparisons(results: Results, shorts: Mapping[str, str] | None = None) -> list[ComparedTraining]:
     """Each training and prompt: overall, on the cells it was trained on, on the others; none empty.
 
     Where it was trained on all of them, overall is the same and left out.
@@ -168,7 +168,7 @@ def comparisons(results: Results, shorts: Mapping[str, str] | None = None) -> li
         same = row.cell == OVERALL and not held_out and "trained" in by_cell
         if inside is not None and row.difference["n"] and not same:
             where = f"{_WHERE[row.cell]}, {counted(len(inside), 'cell')}"
-            compared.append(Comparison(row, where, len(inside), _bag_of_words_on(results, inside)))
+            compared.append(ComparedTraining(row, where, len(inside), _bag_of_words_on(results, inside)))
     return compared
 
 

@@ -20,7 +20,7 @@ from monitorbench.metrics.written import (
 )
 from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table
 from monitorbench.report.transfer.effects import (
-    Comparison,
+    ComparedTraining,
     Effect,
     comparisons,
     cosine,
@@ -248,7 +248,7 @@ def _print_words(console: Console, results: Results, rows: Sequence[Effect]) -> 
         say(console, sentence)
 
 
-def _print_differences(console: Console, compared: Sequence[Comparison]) -> None:
+def _print_differences(console: Console, compared: Sequence[ComparedTraining]) -> None:
     """Print AUROC minus the base's by training and prompt, on trained and on held-out cells."""
     if not compared:
         return
