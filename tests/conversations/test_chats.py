@@ -116,6 +116,19 @@ def test_what_is_no_chat_is_named(given: object, complaint: str):
         messages_in(given, "x")
 
 
+@pytest.mark.parametrize("why", ["STOP", "SAFETY", "RECITATION", "MALFORMED_FUNCTION_CALL", "OTHER"])
+def test_why_a_provider_stopped_is_neither_refused_nor_told(why: str):
+    """A row would be refused for its provider's word, or the judge would read that a filter was struck."""
+    gemini = {"candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}, "finishReason": why}]}
+    (message,) = messages_in({**gemini, "usageMetadata": {"promptTokenCount": 3}}, "x", "refuse")
+    assert message == Message(role=Role.ASSISTANT, content="a")
+    words = {"SAFETY": "guardrail_intervened", "RECITATION": "content_filtered"}
+    answer = {"message": {"role": "assistant", "content": [{"text": "a"}]}}
+    bedrock = {"output": answer, "stopReason": words.get(why, "end_turn"), "metrics": {"latencyMs": 9}}
+    (message,) = messages_in(bedrock, "x", "refuse")
+    assert message == Message(role=Role.ASSISTANT, content="a")
+
+
 UNKNOWN = [
     {"role": "assistant", "content": {"do": "MARKER"}},
     {"role": "assistant", "content": [{"type": "computer_call", "action": "MARKER"}]},
