@@ -180,3 +180,14 @@ def test_noisy_anchors_leave_open_what_changed(has_moved: bool):
     found = drift(frozen, now, anchors=anchors)
     assert (found.word, found.changed) == ("DRIFTED", "unknown")
     assert "can't tell" in found.why
+
+
+def test_half_of_the_scores_missing_is_no_rise():
+    """Noise in the others would make "scores are higher" of an endpoint that answers half of the time."""
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        frozen, now = rng.random(400), rng.random(400).tolist()
+        found = drift(frozen, [None if i % 2 else score for i, score in enumerate(now)])
+        assert found.why.startswith("scores are more often missing")
+    risen = drift(rng.random(400) / 2, [None if i % 4 == 0 else 0.5 + i / 900 for i in range(400)])
+    assert risen.why.startswith("scores are higher")

@@ -121,10 +121,18 @@ def compare_traffic(
     changed = _changed(first, second, anchors, level)
     why = _IN_WORDS[changed] if anchors is not None else _UNCHECKED
     missing = result.unscored_now - result.unscored_frozen
-    if abs(missing) >= distance - 1e-12:  # the last check's anchors say nothing of what was lost since
+    if abs(missing) >= distance / 2 and not _has_drifted(first, second, own_level):
+        # The last check's anchors say nothing of what was lost since.
         side, changed, why = f"{'more' if missing > 0 else 'less'} often missing", "unknown", _UNCHECKED
     why = f"scores are {side} than those frozen: {comparison}; {why}"
     return result._replace(word="DRIFTED", why=why, changed=changed)
+
+
+def _has_drifted(first: FloatArray, second: FloatArray, level: float) -> bool:
+    """Whether the scores that are there are shown to differ, whatever is missing."""
+    scored = [of[of < _UNSCORED] for of in (first, second)]
+    n, m = map(len, scored)
+    return bool(n and m) and _p_at_most(_distance(*scored), 1 / (1 / n + 1 / m)) <= level
 
 
 _UNCHECKED = "check the anchors to tell whether the monitor or the traffic changed"
