@@ -121,8 +121,8 @@ def scored(
 def combined(values: FloatArray, starts: IntArray, how: str, top_k: int, *, is_strict: bool) -> FloatArray:
     """One value a group: `max`, `mean`, `last`, or `mean_top_k`, the mean of the `top_k` highest.
 
-    Means have `MEAN_DECIMALS`; equal parts, and one alone, are their own mean. Groups begin at `starts`
-    [groups] in `values` [parts]. NaN parts are passed over; a group of nothing else is NaN, and with
+    Means have `MEAN_DECIMALS`, also those of one part where another group has several. Groups begin at
+    `starts` [groups] in `values` [parts]. NaN parts are passed over; a group of nothing else is NaN, and with
     `is_strict` one that has any.
     """
     if len(starts) == len(values):
@@ -145,10 +145,7 @@ def combined(values: FloatArray, starts: IntArray, how: str, top_k: int, *, is_s
         totals = np.add.reduceat(np.where(is_counted, ordered, 0.0), starts)
         counts = np.add.reduceat(is_counted.astype(np.float64), starts)
         results = np.divide(totals, counts, out=np.full(len(starts), np.nan), where=counts > 0)
-        lowest, highest = (
-            of.reduceat(np.where(is_counted, ordered, np.nan), starts) for of in (np.fmin, np.fmax)
-        )
-        results = np.where(lowest == highest, highest, results.round(MEAN_DECIMALS))
+        results = results.round(MEAN_DECIMALS)
     return np.where(n < sizes, np.nan, results) if is_strict else results
 
 

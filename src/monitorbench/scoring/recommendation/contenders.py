@@ -78,14 +78,16 @@ def any_threshold(
 
 def at_point(
     calibrate: Calibrate, recommend: Recommend, one: PointAt, pair: CandidateRuns, deployment: Deployment
-) -> Contender:
-    """Build a contender at an operating point: its one threshold, or its answers where categories differ."""
+) -> tuple[Contender, Promise | None]:
+    """Build a contender at an operating point: its one threshold with what it was set by, or its answers
+    without a promise where categories differ.
+    """
     limits = limits_of(one)
     if list(limits) == [""]:
-        return any_threshold(settings_of(calibrate, one), recommend, pair, deployment, limits[""])[0]
+        return any_threshold(settings_of(calibrate, one), recommend, pair, deployment, limits[""])
     answers = answers_at(one.point, pair.calibration)
     rows = np.isin(answers.judged.group_ids().to_numpy(zero_copy_only=False), unseen(answers, None).group_ids)
-    return contender(
+    candidate = contender(
         pair.monitor,
         pair.prompt,
         answers.judged.taking(rows),
@@ -96,6 +98,7 @@ def at_point(
         outside=beyond_means(deployment, pair.test.usage),
         limits=limits,
     )
+    return candidate, None
 
 
 def own_answers(

@@ -124,14 +124,16 @@ def decision_of(
     checks = shortcuts_over(study, data)
     if is_calibrated:
         pairs = [CandidateRuns(judged._replace(monitor=of.monitor), of) for judged, of in on_both]
-        contenders = [
+        candidates = [
             at_point(study.calibrate, study.recommend, point, pair, deployment)
             for point, pair in zip(points, pairs, strict=True)
         ]
+        contenders, promises = map(list, zip(*candidates, strict=True))
         settings = settings_of(study.calibrate, points[0])
         shortcuts = shortcuts_at(settings, study.recommend, checks, pairs[0], deployment)
     else:
         limits = [limits_of(judged) for judged in points] or [{}] * n
+        promises = [None] * n
         contenders = [
             own_answers(study.recommend, of, deployment, limit)
             for of, limit in zip(read, limits, strict=True)
@@ -140,7 +142,7 @@ def decision_of(
     recommendation = assembled(
         contenders,
         shortcuts,
-        [None] * n,
+        promises,
         [of.usage for of in read],
         deployment,
         _checked(checks, read[0].judged),
