@@ -15,8 +15,7 @@ _WORDS = frozenset(
     input generate operator stop eos eos_token end_turn max_tokens length stop_sequence content_filter
     pause_turn guardrail_intervened content_filtered STOP MAX_TOKENS SAFETY RECITATION LANGUAGE OTHER
     BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL TEXT commentary final_answer final auto low
-    high original
-    default standard priority
+    high original default standard priority
     chat.completion chat.completion.chunk response web_search mcp_call code_execution direct v0 v1
     base64 url file image audio video document png jpg jpeg gif webp wav mp3 flac opus pcm16 pdf mp4 mpeg mov
     openai anthropic google_genai

@@ -249,7 +249,7 @@ def test_steps_and_protocols(study: Any, judged: Any, data: Path, tmp_path: Path
         assert safety == sorted(safety)
         assert useful == sorted(useful, reverse=True)
     console = Console(width=80, record=True, file=(tmp_path / "shown.txt").open("w", encoding="utf-8"))
-    print_control(console, {key: value for key, value in found.items() if key != "directory"})  # type: ignore[arg-type]
+    print_control(console, found)
     assert max(map(len, console.export_text().splitlines())) <= 80
 
 
@@ -258,7 +258,7 @@ def test_a_monitor_upside_down_is_told(study: Any, judged: Any) -> None:
     found = evaluated(study, judged("upside", -2.0), method="conformal_risk")
     said = found["monitors"]["upside"]["direct"]["inverted"]
     assert said.startswith("The scores of upside are inverted: benign samples score higher (AUROC 0.0")
-    assert said.partition(" (")[0] in render_control({k: of for k, of in found.items() if k != "directory"})  # type: ignore[arg-type]
+    assert said.partition(" (")[0] in render_control(found)
     assert not evaluated(study, judged("upright", 2.0))["monitors"]["upright"]["direct"]["inverted"]
 
 
