@@ -255,6 +255,15 @@ def test_draws_that_are_missing_take_nothing_from_the_others(tmp_path: Path, imp
         importing(tmp_path / "s.jsonl", "import.monitors={a:a,b:b}", "import.scale=[0,10]")
 
 
+def test_draws_that_ended_differently_are_samples_by_a_setting(tmp_path: Path, importing: Import):
+    """If it failed: an agent that misbehaved in one epoch of two would keep its log out, with no way named."""
+    rows = [{"id": i, "draw": k, "label": k, "score": 0.5} for i in range(2) for k in range(2)]
+    (tmp_path / "s.jsonl").write_text(by_line(rows))
+    with pytest.raises(UserError, match=r"line 2: label='1': another .* \(or import\.draws=all, for draws"):
+        importing(tmp_path / "s.jsonl")
+    assert len(scores_of(tmp_path, importing(tmp_path / "s.jsonl", "import.draws=all"))) == 4
+
+
 def test_two_columns_of_one_name_are_refused_where_one_is_asked_for(tmp_path: Path, importing: Import):
     """If it failed: a traceback, or one of the two taken by chance."""
     rows = [{**row, "x.y": 1, "x": {"y": 2}, "a.s": 1, "a": [{"s": 0.5}, {"s": 0.6}]} for row in ROWS]
