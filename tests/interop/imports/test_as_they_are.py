@@ -256,7 +256,7 @@ def test_draws_that_are_missing_take_nothing_from_the_others(tmp_path: Path, imp
 
 
 def test_draws_that_ended_differently_are_samples_by_a_setting(tmp_path: Path, importing: Import):
-    """If it failed: an agent that misbehaved in one epoch of two would keep its log out, with no way named."""
+    """If it failed: an agent that misbehaved in one epoch of two would keep its log out, no way named."""
     rows = [{"id": i, "draw": k, "label": k, "score": 0.5} for i in range(2) for k in range(2)]
     (tmp_path / "s.jsonl").write_text(by_line(rows))
     with pytest.raises(UserError, match=r"line 2: label='1': another .* \(or import\.draws=all, for draws"):
