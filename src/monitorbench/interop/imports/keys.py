@@ -46,8 +46,7 @@ def keys_of(
 ) -> Keys:
     """`places` are the steps, and `draws` the draws, of rows that came out of lists."""
     names = _names(read, columns)
-    key = names
-    steps = places if places is not None else None
+    key, steps = names, places
     if "step" in columns.names:
         steps = whole_numbers(read, columns.names["step"])
     if draws is None and "draw" in columns.names:
