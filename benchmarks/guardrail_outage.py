@@ -30,10 +30,9 @@ from benchmarks.guardrail import (
     ask_at_once,
     load,
     percentiles,
-    running,
     safety_ratios,
-    threshold_at,
 )
+from benchmarks.guardrail_served import running, threshold_at
 from benchmarks.judged import judged_samples
 from benchmarks.measuring import ROOT, Ratio, Result
 from monitorbench.config.deployment import Serve

@@ -13,8 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.judged import composed
-from benchmarks.measuring import Measured, Ratio, Result, apart
+from benchmarks.measuring import Measured, Ratio, Result, apart, composed
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.guardrail import ask, running, threshold_at
-from benchmarks.judged import body_of, composed
-from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
+from benchmarks.guardrail import ask
+from benchmarks.guardrail_served import running, threshold_at
+from benchmarks.measuring import ROOT, Ratio, Result, apart, body_of, composed, timed
 from monitorbench.config.deployment import Serve
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.hardware import cpu_multiplies_bf16

@@ -53,8 +53,7 @@ from monitorbench.runs.verdict_log import (
     open_failure_log,
     open_verdict_log,
 )
-from monitorbench.scoring.evaluations import Evaluation
-from monitorbench.scoring.operating_point import answers_at
+from monitorbench.scoring.evaluations import Evaluation, answers_at
 from monitorbench.scoring.points import PointAt
 from monitorbench.stress.changes.change import Change, PromptChange, changed
 

@@ -19,15 +19,8 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
 from monitorbench.untrusted import opened, refuse_rows
-from monitorbench.untrusted_rows import (
-    delimiter,
-    header,
-    no_parquet,
-    no_utf8,
-    numbered,
-    parquet_batches,
-    parquet_rows,
-)
+from monitorbench.untrusted_parquet import no_parquet, parquet_batches, parquet_rows
+from monitorbench.untrusted_rows import delimiter, header, no_utf8, numbered
 
 _BLOCK = 2**23
 
