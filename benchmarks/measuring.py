@@ -144,8 +144,9 @@ def over_usual(ours: Measured, usual: Measured, seconds: float, mib: float) -> d
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process's environment with some changes."""
-    return {**os.environ, **changes}
+    """This process's environment with some changes; Python keeps its bytecode, as it does for a user."""
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**usual, **changes}
 
 
 def composed(primary: str, settings: Sequence[str]) -> Study:
