@@ -41,7 +41,8 @@ from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
 from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import DECISIONS, serving
-from monitorbench.judging.judge import judge_spec, sample_of
+from monitorbench.judging.identity import judge_spec
+from monitorbench.judging.judge import sample_of
 from monitorbench.judging.serving.served import address_file, reach
 from monitorbench.scoring.operating_point import threshold_point
 

@@ -19,7 +19,8 @@ from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
 from monitorbench.guardrail.monitor import OpenMonitor
 from monitorbench.guardrail.runner import Runner
 from monitorbench.guardrail.service import serving
-from monitorbench.judging.judge import Judge, Question, judge_spec
+from monitorbench.judging.identity import judge_spec
+from monitorbench.judging.judge import Judge, Question
 from monitorbench.judging.serving.asked import asked_in, json_in, sample_asked
 from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import CalibratedThreshold, threshold_point

@@ -19,7 +19,7 @@ from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.weights import weights_folder
-from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.identity import judge_spec
 from monitorbench.judging.open import open_judge
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample, Split

@@ -28,7 +28,8 @@ from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import serving
-from monitorbench.judging.judge import Judge, judge_spec, sample_of
+from monitorbench.judging.identity import judge_spec
+from monitorbench.judging.judge import Judge, sample_of
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.served import free_port
 from monitorbench.judging.serving.vllm_server import running_server

@@ -28,7 +28,8 @@ from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.serve import serve
 from monitorbench.interop.imports.stage import import_scores
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.judging.judge import judge_spec, sample_of
+from monitorbench.judging.identity import judge_spec
+from monitorbench.judging.judge import sample_of
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.http import HttpServer
 from monitorbench.records import Message, Role, Sample, Split
@@ -258,7 +259,7 @@ from studies import study
 
 import monitorbench.guardrail.serve
 from monitorbench.guardrail.calibrated import ServedJudge, open_part
-from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.identity import judge_spec
 
 folder = Path(sys.argv[1])
 settings = ("engine=transformers", "engine.device=cpu", f"monitor.path={folder}", f"paths.runs={folder}")

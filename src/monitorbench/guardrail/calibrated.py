@@ -20,8 +20,8 @@ from monitorbench.config.load import read_frozen
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import Reply
-from monitorbench.judging.identity import RECORDED_PROMPT
-from monitorbench.judging.judge import TRIAL, Judge, JudgeSpec, KnownModels, Question, Reading, judge_spec
+from monitorbench.judging.identity import RECORDED_PROMPT, JudgeSpec, judge_spec
+from monitorbench.judging.judge import TRIAL, Judge, KnownModels, Question, Reading
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.judging.serving.served import described, reach

@@ -24,7 +24,7 @@ from monitorbench.config.monitor import Prompt
 from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.judging.display import judging
-from monitorbench.judging.judge import JudgeSpec
+from monitorbench.judging.identity import JudgeSpec
 from monitorbench.judging.logged import (
     LoggedJudge,
     open_logged,
