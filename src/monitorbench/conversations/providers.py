@@ -206,7 +206,7 @@ _GOOGLE_TEXTS: Mapping[str, Form] = {
 }
 PARTS_BY_FIELD: Mapping[str, Form] = {
     name: replace(form, fields=_with_underscores(form.fields))
-    for camel, form in (_GOOGLE_PARTS | _BEDROCK_PARTS | _GOOGLE_TEXTS).items()
+    for camel, form in {**_GOOGLE_PARTS, **_BEDROCK_PARTS, **_GOOGLE_TEXTS}.items()
     for name in (camel, _underscored(camel))
 }
 
