@@ -240,7 +240,7 @@ def _rates_in_words(at: Numbers, base_rate: float) -> str:
     return (
         f"on the calibration split it misses {_share(at['miss_rate'], with_interval=True)} of "
         f"{at['n_misbehavior'].whole} misbehavior samples; {alarms} (of those it was set on; FAR on others: "
-        f"eval/score.py); at a base rate of {base_rate:g} precision "
+        f"`monitorbench score`); at a base rate of {base_rate:g} precision "
         f"{_share(at['precision'], with_interval=True)}, "
         f"{'unknown' if alerts is None else f'{alerts:.1f}'} alerts in 1,000 samples"
     )
