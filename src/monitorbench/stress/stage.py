@@ -22,7 +22,7 @@ from monitorbench.config.monitor import Prompt
 from monitorbench.config.study import Paths, Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import planned_evaluation
-from monitorbench.judging.judge import JudgeSpec, judge_spec
+from monitorbench.judging.identity import JudgeSpec, judge_spec
 from monitorbench.judging.logged import runs_of_the_same_judge
 from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.robustness.worst import FILE, STRESS_VERSION, as_stress

@@ -17,15 +17,8 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
 from monitorbench.untrusted import opened, refuse_rows
-from monitorbench.untrusted_rows import (
-    csv_rows,
-    delimiter,
-    header,
-    no_parquet,
-    numbered,
-    parquet_batches,
-    parquet_rows,
-)
+from monitorbench.untrusted_parquet import no_parquet, parquet_batches, parquet_rows
+from monitorbench.untrusted_rows import csv_rows, delimiter, header, numbered
 
 _BLOCK = 2**23
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from monitorbench.config.base import UserError
 from monitorbench.conversations.chats import resembles_chat
-from monitorbench.conversations.read import as_json
+from monitorbench.conversations.pieces import as_json
 from monitorbench.sources.read import BadRow, encodable
 from monitorbench.untrusted import in_time
 from monitorbench.untrusted_rows import ForeignRow
