@@ -21,7 +21,7 @@ from monitorbench.judging.identity import RECORDED_PROMPT, JudgeSpec, judge_spec
 from monitorbench.judging.logged import open_logged, served_models
 from monitorbench.judging.recorded import check_verdicts
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.records import Sample, Verdict
+from monitorbench.records import Sample
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
@@ -70,34 +70,27 @@ def judge_anew(
     if monitor.verdicts is not None:
         check_verdicts(monitor.verdicts, monitor.read_as, samples)
     title, priced = f"{judge_name(monitor, engine)}, {spec.prompt.title}", engine.prices is not None
+    # An endpoint may answer by another version of its model at any time.
+    any_version = spec._replace(engine=of_any_version(spec.engine))
     with (
         open_verdict_log(run / VERDICTS) as log,
         open_failure_log(run / FAILURES) as failures,
-        open_logged(_following(spec), models, log, failures, run=run) as judge,
+        open_logged(any_version, models, log, failures, run=run) as judge,
     ):
         keys, questions = judge.pending(samples)
         judge.ask(questions, lambda: judging(title, samples, keys, log, Track(), priced=priced))
         verdicts = [log.entries.get(key) or judge.failed.get(key) for key in keys]
         scores = [None if verdict is None else verdict.score for verdict in verdicts]
         lost = [verdict for verdict in verdicts if verdict is None or verdict.score is None]
-        reasons = dict(Counter(_reason(verdict) for verdict in lost))
+        # An answer that is no label may have a score.
+        reasons = Counter("not_asked" if of is None else str(of.unscored or "no_score") for of in lost)
         return JudgedAnchors(
             scores=np.array(scores, dtype=np.float64),
-            unscored=reasons,
+            unscored=dict(reasons),
             served_models=tuple(served_models(log)),
             monitorbench=monitorbench.__version__,
             cost=judge.spent,
         )
-
-
-def _following(spec: JudgeSpec) -> JudgeSpec:
-    """Let the judge's endpoint answer by another version of its model at any time."""
-    return spec._replace(engine=of_any_version(spec.engine))
-
-
-def _reason(one: Verdict | None) -> str:
-    """Why there is no score; an answer that is no label may have one."""
-    return "not_asked" if one is None else str(one.unscored or "no_score")
 
 
 def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[JudgedAnchors, dict[str, Any]]:

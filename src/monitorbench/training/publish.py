@@ -159,7 +159,8 @@ def merge_run(study: Study) -> Path:
         return target
     config, manifest = read_checked(run, "config.json"), read_finished(run)
     trained_on = manifest["identity"]["weights"]
-    monitor = at_identity(_monitor(config), trained_on)
+    fields = {key: config["monitor"][key] for key in Monitor.model_fields if key in config["monitor"]}
+    monitor = at_identity(Monitor.model_validate(fields, strict=False), trained_on)
     if weights_identity(monitor) != trained_on:
         raise UserError(
             f"{run}: its base {monitor.path} is not the one that was trained; expected its weights"
@@ -221,11 +222,6 @@ def _training_run(run: Path) -> Path:
     if not (run / "learning_curve.json").is_file():
         raise UserError(f"run={run}: not a training run; expected a run directory of `monitorbench train`")
     return run
-
-
-def _monitor(config: Mapping[str, Any]) -> Monitor:
-    fields = {key: config["monitor"][key] for key in Monitor.model_fields if key in config["monitor"]}
-    return Monitor.model_validate(fields, strict=False)
 
 
 def _evaluations(runs: Path, run: Path) -> list[dict[str, Any]]:

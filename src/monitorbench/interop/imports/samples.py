@@ -192,16 +192,13 @@ def _groups(
         if pairs is not None:
             groups = pc.binary_join_element_wise("pair-", pairs, "")
         if requests is not None:
-            groups = pc.coalesce(groups, _by_request(requests))
+            encoded = pc.dictionary_encode(requests)
+            names = pc.binary_join_element_wise("request-", hashes(encoded.dictionary), "")
+            groups = pc.coalesce(groups, names.take(encoded.indices))
     trajectories = pc.dictionary_encode(own).indices.to_numpy().astype(np.int64)
     is_present = pc.is_valid(groups).to_numpy(zero_copy_only=False)
     first = first_rows(trajectories, is_present, int(trajectories.max()) + 1)[trajectories]
     return pc.coalesce(groups.take(pa.array(first, mask=first < 0)), own)
-
-
-def _by_request(requests: pa.Array) -> pa.Array:
-    encoded = pc.dictionary_encode(requests)
-    return pc.binary_join_element_wise("request-", hashes(encoded.dictionary), "").take(encoded.indices)
 
 
 def _cells(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str, default: str) -> pa.Array:

@@ -16,6 +16,7 @@ from monitorbench.interop.imports.conversations import read_side
 from monitorbench.interop.imports.dataset import write_dataset
 from monitorbench.interop.imports.evaluation import VERSION, steps_of, write_evaluation
 from monitorbench.interop.imports.monitors import read_scores
+from monitorbench.interop.imports.readers.open import stem_of
 from monitorbench.interop.imports.samples import SPLITS, samples_of
 from monitorbench.interop.imports.words import say_monitor, say_rows, say_runs, say_samples
 from monitorbench.records import Split
@@ -86,7 +87,7 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0, needed: Seque
         facts["imported"]["unusable"] = imported.n_unusable
     if settings.positive_means != Import().positive_means:
         facts["positive_means"] = settings.positive_means
-    name = settings.name or _name_of(read.files[0])
+    name = settings.name or re.sub(r"[^A-Za-z0-9._-]+", "_", stem_of(read.files[0]))[:60] or "imported"
     say_samples(samples, response)
     for split in needed:
         if SPLITS.index(split) not in samples.splits:
@@ -117,8 +118,3 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0, needed: Seque
 
 _OF_VERDICTS = frozenset(("score", "flagged", "monitor", "monitor_version", "prompt_hash", "seconds", "cost"))
 """Columns that decide what monitors said, and not what was judged."""
-
-
-def _name_of(file: Path) -> str:
-    stem = file.name.partition(".")[0]
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", stem)[:60] or "imported"

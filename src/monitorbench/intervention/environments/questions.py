@@ -60,15 +60,10 @@ def _searched(settings: ToolQuestions, n_tasks: int, seed: int, split: str) -> l
         candidates = list(questions[id_].distracting) or [
             text for question in questions.values() for text in question.paragraphs if text not in own
         ]
-        candidates.sort(key=partial(_place, id_))
+        candidates.sort(key=lambda text: digest(f"{id_} {text}"))
         distracting = candidates[: max(0, settings.paragraphs - len(own))]
         opened.append(partial(SearchedQuestion, questions[id_], distracting, settings.min_f1))
     return opened
-
-
-def _place(id_: str, text: str) -> bytes:
-    """Sort key of a paragraph among those that may distract from a question."""
-    return digest(f"{id_} {text}")
 
 
 def _calculated(settings: ToolQuestions, n_tasks: int, seed: int, split: str) -> list[Opens]:

@@ -17,7 +17,7 @@ refused.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -122,17 +122,13 @@ class Scripted:
                 return ChosenAction(right[0])
             if not wrong:
                 raise RuntimeError("no solution is known from here, and there is nothing to choose from")
-            return ChosenAction(_pick(wrong, choice))
+            # By name, so that the choice does not hang on the order in which an engine lists them.
+            return ChosenAction(sorted(wrong)[int(choice * len(wrong))])
 
         return act
 
     def close(self) -> None:
         """Do nothing: there is nothing to give back."""
-
-
-def _pick(actions: Sequence[str], number: float) -> str:
-    # By name, so that the choice does not hang on the order in which an engine lists them.
-    return sorted(actions)[int(number * len(actions))]
 
 
 def open_agent(

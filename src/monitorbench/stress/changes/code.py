@@ -152,7 +152,9 @@ def commented(language: str, code: str, of: str) -> str:
     if of in _SLASHES | _HASHES:
         mark = "//" if of in _SLASHES else "#"
         stays = code.startswith(_FIRST) or (of == "php" and ("<?" in code or code.lstrip().startswith("<")))
-        return code if stays else f"{_indentation(code)}{mark} {first}\n{code}"
+        line = code.partition("\n")[0]
+        indentation = line[: len(line) - len(line.lstrip())] if line.strip() else ""
+        return code if stays else f"{indentation}{mark} {first}\n{code}"
     if of not in PYTHON or (tree := parsed(code)) is None:
         return code
     lines = list(io.StringIO(code))
@@ -167,11 +169,6 @@ def commented(language: str, code: str, of: str) -> str:
         lines.insert(0, f"# {first}\n")
     altered = "".join(lines)
     return altered if _same_program(code, altered) else code
-
-
-def _indentation(code: str) -> str:
-    line = code.partition("\n")[0]
-    return line[: len(line) - len(line.lstrip())] if line.strip() else ""
 
 
 def _same_program(code: str, made: str) -> bool:

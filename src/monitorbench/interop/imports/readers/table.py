@@ -113,8 +113,8 @@ class TableBuilder:
         clashing = self._clashing | (self._columns.keys() & self._of_entries.keys())
         columns, present = {}, []
         for name, values in self._columns.items():
-            if values is not None and _is_outer(values):
-                continue
+            if values is not None and {type(value) for value in values if value is not None} == {_Object}:
+                continue  # its fields are columns of their own
             present.append(name)
             if values is not None and name not in clashing:
                 values.extend([None] * (self.n_rows - len(values)))
@@ -164,12 +164,6 @@ class TableBuilder:
                     self._clashing.add(name)
                 cells[name] = self._cell(name, value)
         return {name.removeprefix(prefix): value for name, value in cells.items()}
-
-
-def _is_outer(values: list[Any]) -> bool:
-    """Whether a column has nothing but objects, whose fields are columns of their own."""
-    kinds = {type(value) for value in values if value is not None}
-    return kinds == {_Object}
 
 
 def _column(values: list[Any], nothing: str | None) -> pa.Array:
