@@ -19,6 +19,7 @@ from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.cues import cue, published_answers, questions
 from monitorbench.construct.juliet import functions
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.construct.reasoning import incentive as incentive_reasoning
 from monitorbench.corpus.paper import units
@@ -27,7 +28,6 @@ from monitorbench.corpus.selection import assign_splits
 from monitorbench.records import Category, Cell, Sample, Split, Task
 from monitorbench.sources import handwritten
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
 from monitorbench.sources.upstream import bbq
