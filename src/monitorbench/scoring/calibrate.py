@@ -112,11 +112,13 @@ def read_operating_point(directory: Path) -> OperatingPoint:
     """The operating point of a finished calibration; `UserError` where there is none."""
     file = directory / _FILE
     if "operating_point" not in read_finished(directory)["results"] or not file.is_file():
-        raise UserError(f"{directory}: not a calibration; expected a run of eval/calibrate.py")
+        raise UserError(f"{directory}: not a calibration; expected a run of `monitorbench calibrate`")
     try:
         return OperatingPoint.model_validate_json(json.dumps(read_checked(directory, _FILE)))
     except ValidationError as error:
-        raise UserError(f"{file}: no operating point of this version; run eval/calibrate.py again") from error
+        raise UserError(
+            f"{file}: no operating point of this version; run `monitorbench calibrate` again"
+        ) from error
 
 
 def judge_id(evaluation: Evaluation) -> str:
@@ -220,7 +222,7 @@ def _rates_in_words(at: Numbers, base_rate: float) -> str:
     return (
         f"on the calibration split it misses {_share(at['miss_rate'], with_interval=True)} of "
         f"{at['n_misbehavior'].whole} misbehavior samples; {alarms} (of those it was set on; FAR on others: "
-        f"eval/score.py); at a base rate of {base_rate:g} precision "
+        f"`monitorbench score`); at a base rate of {base_rate:g} precision "
         f"{_share(at['precision'], with_interval=True)}, "
         f"{'unknown' if alerts is None else f'{alerts:.1f}'} alerts in 1,000 samples"
     )

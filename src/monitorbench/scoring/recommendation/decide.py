@@ -66,7 +66,7 @@ def recommended(
     each = study.calibrate.model_copy(update={"n_candidates": n_candidates})
     candidates = [any_threshold(each, study.recommend, pair, deployment) for pair in pairs]
     contenders = [contender for contender, _ in candidates]
-    checks = shortcuts_over(study, data)
+    checks = shortcuts_over(study.paths.runs, data)
     recommendation = assembled(
         contenders,
         shortcuts_at(each, study.recommend, checks, pairs[0], deployment),
@@ -121,7 +121,7 @@ def decision_of(
     on_both = [(judged, of) for judged, of in zip(calibrations, read, strict=False) if judged is not None]
     is_calibrated = bool(points) and len(on_both) == n
     deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
-    checks = shortcuts_over(study, data)
+    checks = shortcuts_over(study.paths.runs, data)
     if is_calibrated:
         pairs = [CandidateRuns(judged._replace(monitor=of.monitor), of) for judged, of in on_both]
         candidates = [
