@@ -19,8 +19,8 @@ import pyarrow as pa
 from benchmarks.judged import composed
 from benchmarks.measuring import Result, apart, over_usual, script
 from monitorbench import records
-from monitorbench.corpus.store import SAMPLE_SCHEMA, ShardWriter
-from monitorbench.records import Category, Cell, Label, Message, Role, Split, Task
+from monitorbench.corpus.store import ShardWriter
+from monitorbench.records import SAMPLE_SCHEMA, Category, Cell, Label, Message, Role, Split, Task
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.verdict_log import open_verdict_log
 

@@ -31,8 +31,8 @@ from monitorbench.annotation.stage import annotate
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.labelling import Annotation
 from monitorbench.config.study import Study
-from monitorbench.corpus.store import read_split, to_table, write_split
-from monitorbench.records import Category, Construction, Label, LabelSource, Sample, Split
+from monitorbench.corpus.store import read_split, write_split
+from monitorbench.records import Category, Construction, Label, LabelSource, Sample, Split, to_table
 from monitorbench.runs.directory import read_manifest
 
 N_PAIRS = 12

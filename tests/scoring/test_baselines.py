@@ -14,14 +14,14 @@ from sealed import seal
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.corpus.columns import read_columns
-from monitorbench.corpus.store import to_table, write_split
+from monitorbench.corpus.store import write_split
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.metrics.results import number_trees
 from monitorbench.metrics.summary import add_numbers
 from monitorbench.metrics.table import NO_PROMPT, Table
-from monitorbench.records import Label, Sample, Split, Task
+from monitorbench.records import Label, Sample, Split, Task, to_table
 from monitorbench.runs.files import read_json
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,

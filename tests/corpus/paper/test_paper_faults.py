@@ -28,8 +28,8 @@ from monitorbench.config.base import UserError
 from monitorbench.corpus import store
 from monitorbench.corpus.paper import candidates, units
 from monitorbench.corpus.paper.units import Unit
-from monitorbench.corpus.store import ShardWriter, read_split, to_table, write_split
-from monitorbench.records import Label, Message, Role, Sample, Split
+from monitorbench.corpus.store import ShardWriter, read_split, write_split
+from monitorbench.records import Label, Message, Role, Sample, Split, to_table
 from monitorbench.runs.directory import read_manifest
 
 

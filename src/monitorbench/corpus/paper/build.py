@@ -18,8 +18,8 @@ from monitorbench.corpus.paper.benchmark import Benchmark, paired, select
 from monitorbench.corpus.paper.candidates import Candidates, batches, prepare, totals, worker_pool
 from monitorbench.corpus.paper.training_split import CellJob, Filled, fill_cell
 from monitorbench.corpus.paper.units import SYNTHETIC, PaperInputs, units
-from monitorbench.corpus.store import from_table, write_split
-from monitorbench.records import Cell, Sample, Split
+from monitorbench.corpus.store import write_split
+from monitorbench.records import Cell, Sample, Split, from_table
 from monitorbench.runs.files import folder_in_the_making
 from monitorbench.runs.progress import progress
 

@@ -21,7 +21,7 @@ from monitorbench.config.sources import Cues, Source
 from monitorbench.config.study import Paths, Study
 from monitorbench.construct.pair import Constructed, ConstructionContext
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
-from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Role, Sample
+from monitorbench.records import SAMPLE_SCHEMA, Cell, Construction, Label, LabelSource, Message, Role, Sample
 from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import SourceDeclaration, pieces
@@ -127,7 +127,7 @@ def unit_identities(inputs: PaperInputs) -> dict[str, Any]:
 def unit_identity(inputs: PaperInputs, unit: Unit) -> dict[str, Any]:
     """Raw files (by checksum), declared versions and settings that decide a unit's candidates."""
     dataset = inputs.dataset
-    identity: dict[str, Any] = {"unit": unit, "seed": dataset.seed, "columns": list(Sample.model_fields)}
+    identity: dict[str, Any] = {"unit": unit, "seed": dataset.seed, "columns": SAMPLE_SCHEMA.names}
     if unit.source == SYNTHETIC:
         settings = {"samples": dataset.synthetic_samples, "quotas": dataset.corpus_quotas}
         return identity | settings | {"version": SYNTHETIC_VERSION}
