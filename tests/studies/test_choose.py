@@ -156,7 +156,7 @@ def test_a_monitor_that_knows_is_the_one_to_deploy(once: tuple[Path, str, list[s
     assert "Deploy knows for alerts (to intervene, run a pilot first), flag above" in said
     assert "≤ 10 % of benign questions flagged is promised with 95 % confidence" in said
     assert (
-        "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (counted as 49, since"
+        "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (as good as 49 in the"
         in said
     )
 

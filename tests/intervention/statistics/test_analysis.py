@@ -230,6 +230,14 @@ def test_broken_and_unmatched_runs_are_counted() -> None:
     assert "runs without a counterpart, left out: 1" in decision.notes
 
 
+@pytest.mark.parametrize(("n", "is_said"), [(0, True), (1, False)])
+def test_an_effect_of_runs_in_which_nothing_intervened_is_remarked_on(n: int, is_said: bool) -> None:
+    """ "Intervene: +50 points" came from runs without a single intervention."""
+    found = outcomes(counted(A=10, C=30, D=20))
+    decision = analyse([one._replace(interventions=min(one.interventions, n)) for one in found], QUICK)
+    assert any("no intervention is on record" in note for note in decision.notes) is is_said
+
+
 def crashed(cells: list[str], condition: str, n: int) -> list[Outcome]:
     """So many tasks with these cells, in which the run of that condition broke down."""
     return [

@@ -237,6 +237,8 @@ def _left_out(one: Matched, broken: Sequence[int]) -> list[str]:
         notes.append(f"runs without a counterpart, left out: {unmatched:,}")
     if any(broken):
         notes.append(f"runs that broke down, counted as failures: {sum(broken):,}")
+    if not any(treated.interventions for _, treated in one.pairs):
+        notes.append("no intervention is on record: nothing intervened, or these runs do not say how often")
     return notes
 
 

@@ -18,7 +18,6 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.choice.facts import (
     DecisionFacts,
     MoreFacts,
-    Option,
     PilotSaid,
     PromiseKept,
     Recommendation,
@@ -46,7 +45,7 @@ from monitorbench.scoring.recommendation.contenders import (
     shortcuts_on_test,
 )
 from monitorbench.scoring.recommendation.deployment import Deployment
-from monitorbench.scoring.recommendation.more import more_for_promise, promise_of
+from monitorbench.scoring.recommendation.more import alpha_at_hand, more_for_promise, promise_of
 from monitorbench.scoring.recommendation.stressed import Key, Stressed, with_robustness
 from monitorbench.scoring.recommendation.words import remarks, sentence
 
@@ -92,7 +91,7 @@ def recommended(
             for contender in contenders
         ],
     )
-    _with_scales(recommendation["options"], [pair.test for pair in pairs])
+    _with_file(recommendation, [pair.test for pair in pairs])
     with_robustness(recommendation["options"], pairs, of_stress)
     recommendation["remarks"] = [
         *remarks(recommendation),
@@ -153,23 +152,27 @@ def decision_of(
         kept=[_kept(judged, n) for judged in points] if is_calibrated else [None] * n,
         is_calibrated=is_calibrated,
     )
-    _with_scales(recommendation["options"], read)
+    _with_file(recommendation, read)
     if recommendation["monitor"] is not None and recommendation["prompt"] is not None:
         recommendation["voids"] = list(voids.get((recommendation["monitor"], recommendation["prompt"]), ()))
     recommendation["remarks"], recommendation["sentence"] = remarks(recommendation), sentence(recommendation)
     if not points and (more := _too_few(study.calibrate, n, data)) is not None:
         recommendation["remarks"].insert(0, f"Without a promise: {recommendation['sentence']}")
         recommendation["decision"], recommendation["more"] = "insufficient", more
+        _with_file(recommendation, read)
         recommendation["sentence"] = sentence(recommendation)
     return decision_facts(recommendation)
 
 
-def _with_scales(options: Sequence[Option], evaluations: Sequence[Evaluation]) -> None:
-    """Fill in `scale` of the monitors that were imported from a file with a scale of its own, in place."""
+def _with_file(recommendation: Recommendation, evaluations: Sequence[Evaluation]) -> None:
+    """Fill in, in place, what is told in terms of an imported file: each `scale`, and how it was split."""
     scales = {(of.monitor, of.prompt): of.scale for of in evaluations}
-    for option in options:
+    for option in recommendation["options"]:
         scale = scales.get((option["monitor"], option["prompt"]))
         option["scale"] = None if scale is None else list(scale)
+    if recommendation["more"] is not None:
+        imported = read_finished(evaluations[0].data)["results"].get("imported", {})
+        recommendation["more"]["calibration_share"] = imported.get("calibration_share", 0.0)
 
 
 def _on_shared_samples(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
@@ -243,7 +246,8 @@ def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts |
     settings = calibrate.model_copy(update={"n_candidates": max(calibrate.n_candidates, n_candidates)})
     mix, strata = mix_asked(settings, samples, data, None)
     # Scores without ties: what answers alone lack is no number of questions.
-    samples = samples.answering(np.zeros(len(samples)), np.arange(len(samples)) / max(1, len(samples)))
+    order = np.arange(len(samples)) / max(1, len(samples))
+    samples = samples.answering(np.zeros(len(samples)), np.where(samples.is_misbehavior, 1.0, order))
     scored = calibration_scores(
         data.name,
         splits=[Split.CALIBRATION] * len(samples),
@@ -254,8 +258,12 @@ def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts |
         strata=strata,
     )
     promise = promise_of(settings, mix, scored, samples)
-    thresholds = allowed(suspicion(samples, "wrong"), promise.guarantee, promise.weights, None)
-    return None if thresholds.n_promised else more_for_promise(promise, thresholds)
+    of_any = suspicion(samples, "wrong")
+    thresholds = allowed(of_any, promise.guarantee, promise.weights, None)
+    more = None if thresholds.n_promised else more_for_promise(promise, thresholds)
+    if more is not None:
+        more["alpha_at_hand"] = alpha_at_hand(promise, of_any)
+    return more
 
 
 def _of_settings(calibrate: Calibrate, promise: bool) -> list[str]:
