@@ -363,7 +363,7 @@ def test_a_head_whose_parts_do_not_fit_is_one_line(
     save_file(WHOLE, file, {"head": json.dumps(PLACE)})
     assert read_head(file).suspicion(VECTOR[None]) > 0
     save_file(tensors, file, {"head": json.dumps({**PLACE, **place})})
-    with pytest.raises(UserError, match=r"h\.safetensors: no head as train/fit\.py writes it"):
+    with pytest.raises(UserError, match=r"h\.safetensors: no head as `monitorbench fit` writes it"):
         read_head(file)
 
 

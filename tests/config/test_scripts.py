@@ -63,18 +63,16 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["training.batch_size=8", "training.micro_batch_size=3"],
         ["micro_batch_size=3", "batch_size=8", "divide"],
     ),
-    "unknown kind": (["engine.kind=vlm"], ["engine.kind=vlm", "expected", "'transformers'", "'vllm'"]),
-    "unknown cell": (
-        ["dataset.train.subset=safty"],
-        ["dataset.train.subset=safty", "expected", "safety_permission"],
-    ),
     "unknown option": (["monitor=smollm3"], ["monitor=smollm3", "expected", "monitor"]),
     "option, near": (["prompt=dirrect"], ["prompt=dirrect", "expected", "did you mean prompt=direct?"]),
     "value, near": (["evaluate.split=tset"], ["evaluate.split=tset", "did you mean evaluate.split=test?"]),
-    "kind, near": (["engine.kind=vlm"], ["engine.kind=vlm", "did you mean engine.kind=vllm?"]),
+    "kind, near": (
+        ["engine.kind=vlm"],
+        ["engine.kind=vlm", "expected", "'transformers'", "did you mean engine.kind=vllm?"],
+    ),
     "cell, near": (
         ["dataset.train.subset=safty"],
-        ["dataset.train.subset=safty", "did you mean dataset.train.subset=safety_permission?"],
+        ["dataset.train.subset=safty", "expected", "did you mean dataset.train.subset=safety_permission?"],
     ),
     "unknown experiment": (["experiment=dmo"], ["experiment=dmo", "expected", "experiment"]),
     "unknown experiment in a folder": (
@@ -211,28 +209,29 @@ def test_the_issues_own_example_on_every_script(tmp_path: Path):
     } == {}
 
 
-def test_a_missing_value_is_asked_for(tmp_path: Path):
-    """A script started without its one required setting has to say which, not fail on None later."""
-    needed = {
-        "eval/score.py": "run=null",
-        "eval/report.py": "run=null",
-        "eval/transfer.py": "transfer.runs=[]",
-    }
-    results = call_all([[stage] for stage in needed], tmp_path)
-    found = {
-        stage: f
-        for (stage, setting), ran in zip(needed.items(), results, strict=True)
-        if (f := faults(ran, 1, [setting, "expected", f"{setting.partition('=')[0]}="]))
-    }
-    assert found == {}
+@pytest.mark.parametrize(
+    ("typed", "code", "words"),
+    [
+        ("eval/score.py", 2, ["run=null", "expected", "run="]),
+        ("eval/report.py", 2, ["run=null", "expected", "run="]),
+        ("eval/transfer.py", 2, ["transfer.runs=[]", "expected", "transfer.runs="]),
+        ("eval/score.py run=null", 2, ["run=null"]),
+        ("eval/report.py run=null", 2, ["run=null"]),
+        ("eval/score.py run=runs/none", 1, ["runs/none"]),
+        ("eval/report.py run=runs/none", 1, ["runs/none"]),
+        ("eval/transfer.py transfer.runs=[runs/none]", 1, ["runs/none"]),
+    ],
+)
+def test_a_run_that_is_not_there_is_named_in_one_line(
+    tmp_path: Path, typed: str, code: int, words: list[str]
+):
+    """A script without its one required setting, or of a path that is not there, must not fail on None later.
 
-
-def test_null_for_a_required_value_is_a_bad_setting(tmp_path: Path):
-    """`run=null`, as a shell variable left empty gives it, must not end in an assertion's traceback."""
-    results = call_all([[f"eval/{name}.py", "run=null"] for name in ("score", "report")], tmp_path)
-    for ran in results:
-        assert (ran.code, ran.out, len(ran.err)) == (2, "", 1), ran.err[-3:]
-        assert "run=null" in ran.err[0]
+    `run=null` is what a shell variable left empty gives; what is foreseen has another exit code than a typo.
+    """
+    (ran,) = call_all([typed.split()], tmp_path)
+    assert (ran.code, ran.out, len(ran.err)) == (code, "", 1), ran.err[-3:]
+    assert all(word in ran.err[0] for word in words), ran.err
 
 
 def test_help_and_cfg_are_quick_everywhere(tmp_path: Path):
@@ -266,21 +265,6 @@ def test_importing_the_package_is_quick(tmp_path: Path):
     asking = "import sys, monitorbench.judging.evaluate, monitorbench.corpus.starter; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, check=True)
     assert not {"torch", "scipy", "pandas", "doctest"} & set(done.stdout.split()), "two samples wait for it"
-
-
-def test_a_foreseen_failure_is_one_line_and_exit_code_1(tmp_path: Path):
-    """A path that is not there is no bug: the line names it, and the exit code differs from a typo's."""
-    results = call_all(
-        [
-            [str(ROOT / "eval/score.py"), "run=runs/none"],
-            [str(ROOT / "eval/report.py"), "run=runs/none"],
-            [str(ROOT / "eval/transfer.py"), "transfer.runs=[runs/none]"],
-        ],
-        tmp_path,
-    )
-    for ran in results:
-        assert (ran.code, ran.out, len(ran.err)) == (1, "", 1), ran.err[-3:]
-        assert "runs/none" in ran.err[0]
 
 
 def test_every_command_that_a_stages_help_shows_works(tmp_path: Path):

@@ -333,7 +333,7 @@ def test_without_a_card_nothing_is_pushed(exported: Study, hub: type[Hub], tmp_p
     """A data set without its card says nothing of its licences; the line names the command that writes it."""
     paths = exported.paths.model_copy(update={"data": tmp_path / "data"})
     settings = {"format": "hub", "repo": "team/data", "dry_run": False}
-    with pytest.raises(UserError, match=r"audit\.py"):
+    with pytest.raises(UserError, match="monitorbench audit"):
         export(asked(exported.model_copy(update={"paths": paths}), **settings))
     assert hub.calls == []
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from studies import study
 
+from monitorbench.config.load import freeze
 from monitorbench.doctor import stage, system
 from monitorbench.doctor.stage import WIDTH, Trial, table
 from monitorbench.doctor.system import Check
@@ -111,10 +112,10 @@ def test_what_differs_is_a_failure_with_a_remedy(check: Check, state: str):
 
 def test_a_trial_that_crashes_or_hangs_is_a_line(tmp_path):
     """One library that aborts would otherwise take the table with it."""
-    crashed = stage.run_trial("no-such-trial", study(primary="doctor"), tmp_path, 60)
+    crashed = stage.run_trial("no-such-trial", freeze(study(primary="doctor")), tmp_path, 60)
     assert crashed.result == {}
     assert crashed.failure.startswith("KeyError")
-    hung = stage.run_trial("imports", study(primary="doctor"), tmp_path, 0.01)
+    hung = stage.run_trial("imports", freeze(study(primary="doctor")), tmp_path, 0.01)
     assert "doctor.seconds" in hung.failure
 
 

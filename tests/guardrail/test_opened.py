@@ -16,7 +16,7 @@ from monitorbench.guardrail.calibrated import ServedJudge, open_part
 from monitorbench.guardrail.runner import Runner, Unjudged
 from monitorbench.judging.judge import TRIAL, judge_spec
 from monitorbench.judging.serving import served
-from monitorbench.judging.serving.served import Address, address_file, described, write_address
+from monitorbench.judging.serving.served import Address, address_file, reach, write_address
 
 LOGPROBS = {"yes": -0.5, "no": -1.0}
 
@@ -65,7 +65,7 @@ def test_a_server_that_came_back_with_another_model_is_not_opened(
         )
 
     serves("w", "", "float32")
-    one = described(one)
+    one = reach(one, waits=False)
     part = ServedJudge(judge_spec(one.monitor, one.engine, one.prompt), one)
     open_part(part, 1).close()
     for other, named in (

@@ -242,7 +242,7 @@ def test_the_log_is_part_of_its_run_and_always_the_same(made: Any, judged: Path)
 
 def test_what_is_no_evaluation_is_refused(made: Any, judged: Path, calibrated: Path, tmp_path: Path):
     """A log of the wrong thing would open as well as any."""
-    with pytest.raises(UserError, match="expected an evaluation run"):
+    with pytest.raises(UserError, match="expected a run of `monitorbench evaluate`"):
         exported(made, calibrated)
     with pytest.raises(UserError, match=r"no manifest\.json"):
         exported(made, tmp_path)

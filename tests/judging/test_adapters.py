@@ -9,7 +9,7 @@ from tuned_models import Studies, verdicts
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import in_process
-from monitorbench.judging.adapters import by_adapter, evaluate_each, one_start
+from monitorbench.judging.adapters import evaluate_each, one_start
 from monitorbench.runs.directory import read_manifest
 
 
@@ -76,4 +76,4 @@ def test_what_has_no_adapters_of_ours_is_refused(asked: Studies, adapters: list[
     with pytest.raises(ConfigError, match=r"adapters: engine=openai has no adapters of ours"):
         evaluate_each(asked("one", *endpoint, f"adapters=[{adapters[0]}]"))
     with pytest.raises(ConfigError, match="is there twice"):
-        by_adapter(asked("one", f"monitor.adapter={adapters[0]}", f"adapters=[{adapters[0]}]"))
+        evaluate_each(asked("one", f"monitor.adapter={adapters[0]}", f"adapters=[{adapters[0]}]"))

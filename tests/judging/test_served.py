@@ -17,7 +17,6 @@ from monitorbench.judging.serving.connection import KeyRequired
 from monitorbench.judging.serving.served import (
     Address,
     address_file,
-    described,
     end_address,
     reach,
     write_address,
@@ -100,7 +99,7 @@ def test_a_finished_run_needs_no_server(served: Study, url: str):
     one = engine(reach(served)).own_identity()
     end_address(file_of(served), mine)
     assert "secret" not in file_of(served).read_text()
-    assert engine(described(served)).own_identity() == one
+    assert engine(reach(served, waits=False)).own_identity() == one
     with pytest.raises(UserError, match="has ended"):
         reach(served)
 

@@ -14,6 +14,7 @@ from local_server import LocalServer, QuietHandler, running
 
 from monitorbench.config.base import ConfigError, Preempted, UserError
 from monitorbench.config.study import Study
+from monitorbench.judging.adapters import by_adapter
 from monitorbench.judging.serving import vllm_server as server
 from monitorbench.runs.directory import read_manifest
 
@@ -167,7 +168,7 @@ def test_several_adapters_are_served_and_found_each_by_its_name(
     twin = tmp_path / "elsewhere" / "my_adapter"
     shutil.copytree(adapter, twin)
     with pytest.raises(ConfigError, match=r"would both be called smollm2_135m\+my_adapter"):
-        server.adapter_names(study("engine=vllm", f"adapters=[{adapter},{twin}]"))
+        server.adapter_names(by_adapter(given.monitor, (adapter, twin)), given.engine)
 
 
 def test_what_is_no_adapter_for_the_model_is_not_served(

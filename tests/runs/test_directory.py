@@ -17,37 +17,24 @@ from monitorbench.runs.directory import RunDirectory, read_finished, read_manife
 IDENTITY = {"data": "starter-0123456789ab", "judge": {"weights": "w", "adapter": ""}}
 
 
-def test_the_same_settings_find_the_same_directory(tmp_path: Path):
-    """The same command run again has to find its results, not pay for them twice."""
-    again = {"judge": {"adapter": "", "weights": "w"}, "data": "starter-0123456789ab"}
-    assert RunDirectory(tmp_path, "base", IDENTITY).path == RunDirectory(tmp_path, "base", again).path
+def test_what_decides_the_results_names_the_directory(tmp_path: Path):
+    """The same command has to find its results, on another machine too; other data must not find them."""
 
+    def name(identity: dict[str, Any], folder: str = "a") -> str:
+        return RunDirectory(tmp_path / folder, "smollm2_135m-direct", identity).path.name
 
-def test_a_moved_folder_keeps_the_name(tmp_path: Path):
-    """Results copied from the cluster to a laptop are still the same results."""
-    assert (
-        RunDirectory(tmp_path / "a", "base", IDENTITY).path.name
-        == RunDirectory(tmp_path / "b", "base", IDENTITY).path.name
-    )
-
-
-@pytest.mark.parametrize(
-    "changed", [{"data": "starter-ffffffffffff"}, {"judge": {"weights": "v", "adapter": ""}}, {"seed": 1}]
-)
-def test_another_input_has_another_directory(tmp_path: Path, changed: dict[str, Any]):
-    """Other data under the old name: yesterday's numbers would pass for today's."""
-    assert (
-        RunDirectory(tmp_path, "base", IDENTITY | changed).path
-        != RunDirectory(tmp_path, "base", IDENTITY).path
-    )
-
-
-def test_the_name_is_readable(tmp_path: Path):
-    """`<name>-<hash>` tells a person in a listing what a run was."""
-    name, _, digest = RunDirectory(tmp_path, "smollm2_135m-direct", IDENTITY).path.name.rpartition("-")
-    assert name == "smollm2_135m-direct"
+    title, _, digest = name(IDENTITY).rpartition("-")
+    assert title == "smollm2_135m-direct", "what tells a person in a listing what a run was"
     assert len(digest) >= 12
     assert set(digest) <= set("0123456789abcdef")
+    in_another_order = {"judge": {"adapter": "", "weights": "w"}, "data": "starter-0123456789ab"}
+    assert name(IDENTITY) == name(in_another_order) == name(IDENTITY, "b")
+    for changed in (
+        {"data": "starter-ffffffffffff"},
+        {"judge": {"weights": "v", "adapter": ""}},
+        {"seed": 1},
+    ):
+        assert name(IDENTITY | changed) != name(IDENTITY)
 
 
 def test_no_path_enters_a_datasets_identity(compose_study: Callable[..., Study]):
@@ -59,33 +46,23 @@ def test_no_path_enters_a_datasets_identity(compose_study: Callable[..., Study])
 
 
 @pytest.mark.parametrize(
-    "setting",
+    ("setting", "is_other"),
     [
-        "dataset.seed=1",
-        "dataset.generated_pairs=91",
-        "dataset.shares={train: 0.5, validation: 0.1, calibration: 0.1, test: 0.3}",
+        ("dataset.seed=1", True),
+        ("dataset.generated_pairs=91", True),
+        ("dataset.shares={train: 0.5, validation: 0.1, calibration: 0.1, test: 0.3}", True),
+        ("dataset.splits=[test]", False),
+        ("dataset.train.subset=safety_permission", False),
+        ("dataset.test.pairs_per_cell=3", False),
+        ("seed=5", False),
     ],
 )
-def test_what_decides_the_data_enters_its_identity(compose_study: Callable[..., Study], setting: str):
-    """Reusing the data of another seed would make three seeds of a study one."""
-    changed = compose_study("build", setting).dataset
-    assert starter_dataset.inputs(changed) != starter_dataset.inputs(compose_study("build").dataset)
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "dataset.splits=[test]",
-        "dataset.train.subset=safety_permission",
-        "dataset.test.pairs_per_cell=3",
-        "seed=5",
-    ],
-)
-def test_a_view_of_the_data_is_no_other_data(compose_study: Callable[..., Study], setting: str):
-    """An ablation over train subsets has to share one dataset, else its test splits differ."""
-    assert starter_dataset.inputs(compose_study("build", setting).dataset) == starter_dataset.inputs(
-        compose_study("build").dataset
-    )
+def test_what_decides_the_data_alone_enters_its_identity(
+    compose_study: Callable[..., Study], setting: str, is_other: bool
+):
+    """Three seeds must not share data, and an ablation over train subsets has to share its test split."""
+    changed, plain = (starter_dataset.inputs(compose_study("build", *of).dataset) for of in ((setting,), ()))
+    assert (changed != plain) is is_other
 
 
 def test_a_manifest_says_where_a_result_comes_from(tmp_path: Path, compose_study: Callable[..., Study]):

@@ -13,7 +13,6 @@ import pytest
 from sealed import seal
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.config.study import Study
 from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import write_split
 from monitorbench.metrics.auroc import auroc
@@ -147,11 +146,10 @@ def test_without_a_training_split_the_fitted_ones_are_left_out(samples: list[Sam
 
 
 def test_a_train_split_that_comes_later_brings_the_fitted_ones(
-    compose_study: Callable[..., Study], make_sample: Callable[..., Sample], tmp_path: Path
+    make_sample: Callable[..., Sample], tmp_path: Path
 ):
     """Kept numbers of a dataset without a train split would leave out the bag of words for good."""
     data = tmp_path / "data" / "made-0123456789ab"
-    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "score.resamples=100", "run=none")
 
     def built(*splits: Split) -> set[str]:
         for split in splits:
@@ -165,7 +163,7 @@ def test_a_train_split_that_comes_later_brings_the_fitted_ones(
             write_split(data, split, pairs)
         results = {"splits": {split.value: {"samples": 12} for split in splits}}
         seal(data, {"status": "done", "identity": {}, "results": results})
-        return {name for name, _ in baselines_of(study, data).table.judged()}
+        return {name for name, _ in baselines_of(tmp_path / "runs", data, Stakes(), 0).table.judged()}
 
     constant = {"always_benign", "always_misbehavior", "random"}
     assert built(Split.TEST) == constant
@@ -227,14 +225,12 @@ def _differences(old: Any, new: Any, where: str = "") -> list[str]:
 
 
 def test_shortcut_checks_are_worked_out_once(
-    compose_study: Callable[..., Study],
     make_sample: Callable[..., Sample],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ):
     """Ten seconds at every scoring of a paper's benchmark; and a corpus must not be checked for it."""
     data = tmp_path / "data" / "made-0123456789ab"
-    study = compose_study("score", f"paths.runs={tmp_path / 'runs'}", "score.resamples=100", "run=none")
     for split, n in ((Split.TRAIN, 9), (Split.TEST, 30)):
         pairs = [
             make_sample(
@@ -256,7 +252,7 @@ def test_shortcut_checks_are_worked_out_once(
 
     def checked(**results: Any) -> dict[str, Any]:
         seal(data, {"status": "done", "identity": {}, "results": {"splits": splits, **results}})
-        return baselines_of(study, data).shortcuts
+        return baselines_of(tmp_path / "runs", data, Stakes(), 0).shortcuts
 
     pool = checked()
     assert {name: found["checks"]["echo"]["n"] for name, found in pool.items()} == {

@@ -71,10 +71,9 @@ def test_a_second_process_comes_to_the_same_numbers(once: tuple[Path, str, list[
     directory = ran.stdout.splitlines()[-1]
     for file in ("metrics.json", "recommendation.json"):
         assert (tmp_path / directory / file).read_bytes() == (once[0] / directory / file).read_bytes()
-    # The first process knows of runs to recommend among; the second begins before there are any.
-    kept = [json.loads(file.read_text()) for file in tmp_path.glob("runs/baselines/*/config.json")]
+    # The first process says what it fits; the second begins before there is a log.
     is_ahead = sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
-    assert [not one["recommend"]["runs"] for one in kept] == [is_ahead] * 2
+    assert ran.stderr.count("kept in") == (0 if is_ahead else 2), ran.stderr
     assert is_ahead != bool(re.search(r"\| +pandas.core$", ran.stderr, re.M)), "0.3 s for nothing"
 
 

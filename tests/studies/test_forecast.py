@@ -207,7 +207,7 @@ def test_the_paper_s_counts_stand_in_for_data_that_are_not_built(
 def test_other_data_that_are_not_built_are_one_line(compose_study: Callable[..., Study], tmp_path: Path):
     """A forecast of samples that nobody counted would be made up."""
     study = compose_study("evaluate", "dataset=starter", f"paths.data={tmp_path}")
-    with pytest.raises(UserError, match=r"dataset=starter is not built.*data_build/build\.py"):
+    with pytest.raises(UserError, match=r"dataset=starter is not built.*monitorbench build"):
         forecast([PlannedRun("evaluate", study)])
 
 

@@ -103,7 +103,7 @@ def test_it_is_printed_in_80_columns_and_nothing_is_made(asked: Callable[..., St
 
 def test_what_it_cannot_plan_is_one_line(asked: Callable[..., Study], tmp_path: Path):
     """Without the data no cell is known; with finished runs there is nothing to plan."""
-    with pytest.raises(UserError, match=r"not built.*data_build/build\.py"):
+    with pytest.raises(UserError, match=r"not built.*monitorbench build"):
         print_transfer_plan(asked("transfer.subsets=[all]", f"paths.data={tmp_path / 'nothing'}"))
     with pytest.raises(ConfigError, match=r"plan=true: finished runs .* no transfer\.runs"):
         print_transfer_plan(asked("transfer.runs=[runs/evaluate/a]"))

@@ -38,7 +38,9 @@ def test_one_run_fails_the_rest_complete_and_it_alone_is_resumed(desk: Path, pyt
 
     done = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "--local", "--jobs", "2")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("error: 1 of 3 runs failed")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: 1 of 3 runs failed")
+    assert last.endswith("the same command does them again")
     sweep = desk / done.stdout.splitlines()[-1]
     assert _counts(sweep) == {"done": 2, "failed": 1}
     assert (sweep / "run-001.log").read_text() == "run 2 of 3, seed=1\nerror: seed=1: not mended\n"

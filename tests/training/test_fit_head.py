@@ -229,9 +229,9 @@ def test_a_head_that_is_none_or_changed_is_refused(asked: Any, tmp_path: Path):
     with pytest.raises(UserError, match=HEAD_FILE):
         evaluating.evaluate(asked(f"monitor.head={run}"))
     (tmp_path / HEAD_FILE).write_bytes(b"no head")
-    with pytest.raises(UserError, match=r"no head as train/fit\.py writes it"):
+    with pytest.raises(UserError, match=r"no head as `monitorbench fit` writes it"):
         evaluating.evaluate(asked(f"monitor.head={tmp_path / HEAD_FILE}"))
-    with pytest.raises(UserError, match=r"expected a run of train/fit\.py"):
+    with pytest.raises(UserError, match=r"expected a run of `monitorbench fit`"):
         evaluating.evaluate(asked(f"monitor.head={tmp_path / 'none'}"))
 
 

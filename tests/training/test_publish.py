@@ -151,7 +151,7 @@ def test_what_is_no_training_run_is_refused(trained, tmp_path):
     with pytest.raises(UserError, match=r"no manifest\.json there"):
         merge_run(of(run, f"run={tmp_path}", primary="merge"))
     seal(tmp_path)
-    with pytest.raises(UserError, match=r"expected a run directory of train/sft\.py"):
+    with pytest.raises(UserError, match=r"expected a run directory of `monitorbench train`"):
         push_run(of(run, f"run={tmp_path}"))
 
 

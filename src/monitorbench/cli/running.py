@@ -143,7 +143,13 @@ class Running:
         for module in self.stage.needs:
             require(module, f"monitorbench {self.stage.name}")
         if self.stage.judges(study):
-            _refuse_missing_key(study)
+            try:
+                study.engine.api_key()
+            except UserError:  # told before a dataset is built
+                from monitorbench.corpus.build import directory_of
+
+                if not directory_of(study).done:  # what is judged already needs no key
+                    raise
         directory: Path = call(self.stage.function, study, compose)
         print(directory, flush=True)
         self.done.append((study, directory))
@@ -161,14 +167,3 @@ class Running:
 
 def _refuse_to_compose(more: Sequence[str]) -> Study:
     raise ConfigError(f"{' '.join(more)}: a frozen study is run exactly so; expected the typed command")
-
-
-def _refuse_missing_key(study: Study) -> None:
-    """Raise `UserError` for a missing key of the endpoint, where a dataset would be built first."""
-    try:
-        study.engine.api_key()
-    except UserError:
-        from monitorbench.corpus.build import directory_of
-
-        if not directory_of(study).done:  # what is judged already needs no key
-            raise

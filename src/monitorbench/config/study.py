@@ -218,6 +218,10 @@ class Study(Config):
     """Run directory that `score.py`, `report.py`, `export.py`, `merge.py`, `push.py` and the import of
     `annotate.py` read."""
 
+    def on_split(self, split: str) -> "Study":
+        """Return the study with `evaluate.split` set."""
+        return self.model_copy(update={"evaluate": self.evaluate.model_copy(update={"split": str(split)})})
+
     def required_run(self) -> Path:
         """Return `run`; raise `ConfigError` where none is set."""
         if self.run is None:

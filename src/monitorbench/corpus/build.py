@@ -67,25 +67,23 @@ def _splits_of(directory: RunDirectory) -> set[Split]:
 
 
 def directory_of(study: Study) -> RunDirectory:
-    """Return the directory of the study's dataset, built or not; a hash of `_inputs` names it."""
-    return RunDirectory(study.paths.data, study.dataset.name, _inputs(study), is_shared=True)
+    """Return the directory of the study's dataset, built or not.
 
-
-def _inputs(study: Study) -> dict[str, Any]:
-    """Settings, raw files and versions that decide a dataset's content."""
+    A hash of the settings, raw files and versions that decide its content names it.
+    """
     match study.dataset:
         case StarterDataset() as dataset:
             from monitorbench.corpus import starter
 
             try:
-                return starter.inputs(dataset)
+                inputs = starter.inputs(dataset)
             except FileNotFoundError as error:
                 raise UserError(str(error)) from error
         case PaperDataset() as dataset:
             from monitorbench.corpus.paper.units import paper_inputs, unit_identities
 
             views = {"splits", "train", "validation", "calibration", "test", "elicited", "on_bad_row"}
-            return {
+            inputs = {
                 "dataset": dataset.model_dump(mode="json", exclude=views),
                 "candidates": unit_identities(paper_inputs(study)),
                 "corpus": CORPUS_VERSION,
@@ -93,7 +91,8 @@ def _inputs(study: Study) -> dict[str, Any]:
         case dataset:
             from monitorbench.corpus import own_files
 
-            return own_files.inputs(dataset)
+            inputs = own_files.inputs(dataset)
+    return RunDirectory(study.paths.data, study.dataset.name, inputs, is_shared=True)
 
 
 def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:

@@ -61,12 +61,12 @@ def push(export: Export, dataset: Dataset, directory: Path) -> Path:
     card_file = directory / "card.md"
     if not card_file.is_file():
         raise UserError(
-            f"{card_file}: no data card yet; write it with data_build/audit.py dataset={dataset.name}"
+            f"{card_file}: no data card yet; write it with `monitorbench audit dataset={dataset.name}`"
         )
     if [split.value for split in _splits_of(directory)] != list(
         read_checked(directory, "audit.json")["splits"]
     ):
-        raise UserError(f"{card_file}: older than the splits; write it anew with data_build/audit.py")
+        raise UserError(f"{card_file}: older than the splits; write it anew with `monitorbench audit`")
     write_atomically(directory / "README.md", front_matter(directory) + card_file.read_text(encoding="utf-8"))
     record_files(directory, "README.md")
     files = [

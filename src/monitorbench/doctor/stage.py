@@ -61,7 +61,7 @@ def doctor(study: Study) -> Path:
     if is_broken:
         checks.append(Check("trials", "skipped", "the GPU can't be used"))
     else:
-        checks += _tried(study, folder, gpu)
+        checks += _tried(freeze(study), study.doctor.seconds, folder, gpu)
     print(f"{system.this_machine(gpu)}\n\n{table(checks)}")
     write_json(folder / "checks.json", {"gpu": gpu, "checks": [check._asdict() for check in checks]})
     failed = [check.name for check in checks if check.state == "failed"]
@@ -95,21 +95,21 @@ class Trial(NamedTuple):
     """Reason in one line; empty where the trial succeeded."""
 
 
-def _tried(study: Study, folder: Path, gpu: bool) -> list[Check]:
-    """Run the checks that need a model; their logs are kept in `folder`."""
+def _tried(frozen: str, seconds: float, folder: Path, gpu: bool) -> list[Check]:
+    """Run the checks that need a model, within so many seconds; their logs are kept in `folder`."""
     can_judge = find_spec("vllm") is not None
     names = ["imports", "transformers", *(["unsloth"] if gpu else []), "judge-transformers"]
     names += ["judge-vllm"] if can_judge else []
     trials: dict[str, Trial] = {}
-    end = time.monotonic() + study.doctor.seconds
+    end = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="monitorbench-doctor-") as scratch:
         for name in names:
             if name.startswith("judge") and trials["transformers"].failure:
                 trials[name] = Trial({}, "no adapter to judge with: the training failed")
                 continue
             _log.info("doctor: %s", name)
-            seconds = min(max(1.0, end - time.monotonic()), study.doctor.seconds / 2)
-            trials[name] = run_trial(name, study, Path(scratch), seconds)
+            left = min(max(1.0, end - time.monotonic()), seconds / 2)
+            trials[name] = run_trial(name, frozen, Path(scratch), left)
             log = Path(scratch) / f"{name}.log"
             write_atomically(folder / log.name, log.read_text(errors="replace"))
     trained, judged = trials["transformers"], trials["judge-transformers"]
@@ -127,11 +127,11 @@ def _tried(study: Study, folder: Path, gpu: bool) -> list[Check]:
     return [*checks, verdict_check("vLLM judges", vllm), same_verdict_check(judged, vllm)]
 
 
-def run_trial(name: str, study: Study, folder: Path, seconds: float) -> Trial:
-    """Run one trial of `doctor.child` and wait for it; its worker processes are ended with it."""
-    frozen, log = folder / "study.json", folder / f"{name}.log"
-    frozen.write_text(freeze(study))
-    command = [sys.executable, "-m", "monitorbench.doctor.child", name, str(frozen), str(folder)]
+def run_trial(name: str, frozen: str, folder: Path, seconds: float) -> Trial:
+    """Run one trial of `doctor.child` on a frozen study and wait; its worker processes are ended with it."""
+    file, log = folder / "study.json", folder / f"{name}.log"
+    file.write_text(frozen)
+    command = [sys.executable, "-m", "monitorbench.doctor.child", name, str(file), str(folder)]
     with log.open("wb") as stream:
         process = subprocess.Popen(
             command,

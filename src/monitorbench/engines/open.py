@@ -97,7 +97,7 @@ def _batch_endpoint(engine: OpenAiEngine, run: Path | None, spent: float) -> Mod
     from monitorbench.engines.endpoint.batch import BatchEndpoint
 
     if run is None:
-        raise ConfigError("engine.batch: for eval/evaluate.py alone; expected engine.batch=null")
+        raise ConfigError("engine.batch: for `monitorbench evaluate` alone; expected engine.batch=null")
     return BatchEndpoint(engine, run, spent=spent)
 
 

@@ -78,7 +78,7 @@ def weights_that_fit(monitor: Monitor, engine: LocalEngine, models: Path) -> Pat
 def _refuse_without_weights(monitor: Monitor) -> None:
     if monitor.kind == "bag_of_words":
         raise ConfigError(
-            f"monitor={monitor.name}: it has no weights, only eval/pilot.py fits it; expected a model"
+            f"monitor={monitor.name}: it has no weights, only `monitorbench pilot` fits it; expected a model"
         )
     if monitor.kind == "recorded":
         raise ConfigError(f"monitor={monitor.name}: recorded verdicts have no weights; expected a model")

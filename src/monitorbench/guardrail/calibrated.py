@@ -24,7 +24,7 @@ from monitorbench.judging.identity import RECORDED_PROMPT
 from monitorbench.judging.judge import TRIAL, Judge, JudgeSpec, KnownModels, Question, Reading, judge_spec
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.judging.serving.served import described, reach
+from monitorbench.judging.serving.served import reach
 from monitorbench.prompts.label_tokens import Score
 from monitorbench.prompts.parse import Answer
 from monitorbench.records import Label, Sample, Verdict
@@ -104,7 +104,7 @@ def read_calibrated(study: Study, *, as_typed: bool = True) -> Calibrated:
     """
     if study.operating_point is None:
         raise ConfigError(
-            "operating_point=null: no value given; expected a run of calibrate.py, whose monitor is served"
+            "operating_point=null: no value given; expected a run of `calibrate`, whose monitor is served"
         )
     directory = study.operating_point
     point = read_operating_point(directory)
@@ -116,7 +116,7 @@ def read_calibrated(study: Study, *, as_typed: bool = True) -> Calibrated:
     if "judge" not in manifest["identity"] or "imported" in results:
         raise UserError(
             f"{directory}: a threshold for {name}, whose scores in {run} no monitor of this project gave, so "
-            "that none can be served; calibrate a run of evaluate.py, or, with labels of a served monitor's "
+            "that none can be served; calibrate a run of `evaluate`, or, with labels of a served monitor's "
             "log, set operating_point to the one that it serves"
         )
     if content_hash(manifest["identity"]["judge"]) != _hash(name):
@@ -209,7 +209,7 @@ def _placed(monitor: Monitor, root: Path) -> Monitor:
 
 def _spec(study: Study, identity: Any, data: Path) -> JudgeSpec:
     """The judge of a study under the prompt that the run had; examples and routes come from its dataset."""
-    study = described(study)
+    study = reach(study, waits=False)
     prompt = Prompt.model_validate_json(json.dumps(identity["prompt"]))
     if prompt.shots or study.monitor.router is not None:
         return planned_evaluation(study, data).judge

@@ -28,7 +28,7 @@ def evaluate_each(study: Study) -> Path:
         from monitorbench.judging.probe import evaluate_pair
 
         return evaluate_pair(study)
-    several = by_adapter(study)
+    several = by_adapter(study.monitor, study.adapters)
     if len(several) == 1:
         return evaluate(study)
     if study.monitor.router is not None:
@@ -36,11 +36,12 @@ def evaluate_each(study: Study) -> Path:
     if study.monitor.verdicts is not None:
         raise ConfigError("adapters: recorded verdicts have none; expected a model")
     engine = in_process(study.engine, "adapters")
-    adapters = [variant.monitor.adapter for variant in several]
+    adapters = [monitor.adapter for monitor in several]
     with one_start(study.monitor, engine, study.paths.models, adapters) as judged:
-        for variant in several[:-1]:
+        *others, last = (study.model_copy(update={"adapters": (), "monitor": of}) for of in several)
+        for variant in others:
             print(judged(variant), flush=True)
-        return judged(several[-1])
+        return judged(last)
 
 
 @contextmanager
@@ -66,14 +67,9 @@ def judging_in_one_start(monitor: Monitor, engine: Engine, models: Path) -> Iter
         yield judge
 
 
-def by_adapter(study: Study) -> list[Study]:
-    """A study for `monitor.adapter` and each of `adapters`, as that adapter alone would have it."""
-    adapters = [study.monitor.adapter, *study.adapters]
+def by_adapter(monitor: Monitor, more: Sequence[Path]) -> list[Monitor]:
+    """The monitor with its own adapter, and with each of `more`; `ConfigError` where one is there twice."""
+    adapters = [monitor.adapter, *more]
     if twice := [path for number, path in enumerate(adapters) if path in adapters[:number]]:
         raise ConfigError(f"adapters: {twice[0]} is there twice; expected each once")
-    return [
-        study.model_copy(
-            update={"adapters": (), "monitor": study.monitor.model_copy(update={"adapter": adapter})}
-        )
-        for adapter in adapters
-    ]
+    return [monitor.model_copy(update={"adapter": adapter}) for adapter in adapters]

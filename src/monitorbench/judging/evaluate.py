@@ -43,7 +43,7 @@ from monitorbench.judging.logged import (
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.reproducible import measure_spread
 from monitorbench.judging.router import OWN_CATEGORY, predicted_category
-from monitorbench.judging.serving.served import described, reach
+from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.score_facts import doubts, facts_of_verdicts
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.wording import published_prompt
@@ -68,7 +68,7 @@ def evaluate(study: Study, opens: OpensJudge = open_judge) -> Path:
     few-shot prompt; `Incomplete` where more samples than `engine.max_failed` got no answer.
     """
     data = ensure(study, needed_splits(study.evaluate, study.monitor.router, study.prompt.shots))
-    planned = planned_evaluation(described(study), data)
+    planned = planned_evaluation(reach(study, waits=False), data)
     if planned.done:
         if planned.n_failed:
             _ask_again(study, data)

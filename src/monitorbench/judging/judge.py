@@ -90,7 +90,7 @@ def _router_identity(monitor: Monitor, engine: Engine, route: Route | None) -> d
         return {}
     in_process(engine, "monitor.router")
     if route is None:
-        raise ConfigError("monitor.router: only eval/evaluate.py sends samples by it; expected null")
+        raise ConfigError("monitor.router: only `monitorbench evaluate` sends samples by it; expected null")
     hashes = {
         category: model_identity(monitor.on(path), engine)["adapter"]
         for category, path in sorted(monitor.router.adapters.items())

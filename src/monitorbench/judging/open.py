@@ -42,7 +42,7 @@ def open_judge(
         return RecordedJudge(monitor.verdicts, monitor.read_as, prompt, spec.identity)
     if monitor.head_beside is not None:
         raise ConfigError(
-            f"monitor.head_beside={monitor.head_beside}: only evaluate.py and serve.py read a pass twice; "
+            f"monitor.head_beside={monitor.head_beside}: only `evaluate` and `serve` read a pass twice; "
             "expected null, or monitor.head for the probe alone"
         )
     judge: Judge | None = None

@@ -22,7 +22,7 @@ from monitorbench.engines.stored.head import FittedHead, head_file, read_head
 from monitorbench.engines.stored.model_folder import load_config
 from monitorbench.engines.stored.states import as_stored
 from monitorbench.engines.weights import weights_folder, weights_identity
-from monitorbench.judging.evaluate import Planned, evaluate, needed_splits, planned_evaluation
+from monitorbench.judging.evaluate import evaluate, needed_splits, planned_evaluation
 from monitorbench.judging.identity import IN_KEYS, judge_identity, verdict_key
 from monitorbench.judging.judge import Judge, JudgeSpec, Question, Reading, unasked
 from monitorbench.judging.local import TokenJudge
@@ -218,23 +218,19 @@ def evaluate_pair(study: Study) -> Path:
     data = ensure(study, needed_splits(study.evaluate, study.monitor.router, study.prompt.shots))
     model, probe = planned_evaluation(of_model, data), planned_evaluation(of_probe, data)
     if not (model.done or probe.done):
-        _judge_together(study.monitor, of_model, probe)
+        # What the probe reads of the model's passes goes into the log of its own run.
+        with (
+            locked(probe.run.path / DIRECTORY_LOCK),
+            open_verdict_log(probe.run.path / VERDICTS) as log,
+        ):
+
+            def note(verdict: Verdict) -> None:
+                if verdict.key not in log.entries:
+                    log.append(verdict)
+
+            def opens(spec: JudgeSpec, models: Path, **of_endpoint: Any) -> Judge:
+                return open_pair(study.monitor, spec.engine, spec.prompt, models, note)
+
+            evaluate(of_model, opens)
     print(evaluate(of_probe), flush=True)
     return evaluate(of_model)
-
-
-def _judge_together(monitor: Monitor, of_model: Study, probe: Planned) -> None:
-    """Judge with the model, and put what the probe reads of its passes into the log of the probe's run."""
-    with (
-        locked(probe.run.path / DIRECTORY_LOCK),
-        open_verdict_log(probe.run.path / VERDICTS) as log,
-    ):
-
-        def note(verdict: Verdict) -> None:
-            if verdict.key not in log.entries:
-                log.append(verdict)
-
-        def opens(spec: JudgeSpec, models: Path, **of_endpoint: Any) -> Judge:
-            return open_pair(monitor, spec.engine, spec.prompt, models, note)
-
-        evaluate(of_model, opens)

@@ -155,7 +155,7 @@ def _of_run(directory: Path, data: str | Path | None, monitor: str | None) -> It
     manifest = read_finished(directory)
     results, identity = manifest["results"], manifest["identity"]
     if "judge" not in results:
-        raise UserError(f"{directory}: no evaluation run; expected one of eval/evaluate.py")
+        raise UserError(f"{directory}: no evaluation run; expected one of `monitorbench evaluate`")
     view = SplitView.model_validate_json(json.dumps(identity["view"]))
     split = Split(identity.get("split", Split.TEST))
     if data is None:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from monitorbench.config.study import Study
 from monitorbench.labelling.answer import LabelledAnswer
 from monitorbench.metrics.points_in_words import threshold
 from monitorbench.metrics.written import DASH, interval, rate
@@ -11,7 +10,7 @@ from monitorbench.report.tables.terminal import opened, print_rows, say, start_t
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import write_atomically
-from monitorbench.scoring.labelled import in_words, score_round
+from monitorbench.scoring.labelled import in_words
 
 PAGE = "report.html"
 _SHOWN = 20
@@ -29,9 +28,8 @@ _METRICS = {
 _COLUMNS = (("monitor", 24), ("above", 7), ("of", 24), ("estimate", 20))
 
 
-def report_round(study: Study, run: Path) -> Path:
-    """Estimate anew, write `report.html` beside the labels of a round, and print the table."""
-    estimates = score_round(study, run)
+def report_round(run: Path, estimates: LabelledAnswer) -> Path:
+    """Write `report.html` beside the labels of a round, and print the table."""
     page = render_round(estimates, run, str(run / "batches") if (run / "batches").is_dir() else "")
     write_atomically(run / PAGE, page)
     record_files(run, PAGE)

@@ -164,7 +164,7 @@ def report(study: Study, *, is_brief: bool = False) -> Path:
         )
     metrics = directory / "metrics.json"
     if not metrics.is_file():
-        raise UserError(f"{directory}: no metrics.json there; run eval/score.py run={directory}")
+        raise UserError(f"{directory}: no metrics.json there; run `monitorbench score run={directory}`")
     try:
         results = as_results(read_checked(directory, metrics.name))
     except ValueError as error:  # of another version of this project

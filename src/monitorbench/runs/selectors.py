@@ -43,7 +43,9 @@ def resolved(study: Study, stage: str) -> Study:
     or several; both list runs that fit.
     """
     for key, wanted in READS.get(stage, {}).items():
-        value = _value(study, key)
+        group, _, name = key.rpartition(".")
+        holder: Any = getattr(study, group) if group else study
+        value = getattr(holder, name, None)
         if key == "run" and value is None and stage in NEEDS_A_RUN:
             listed = _listed(_fitting(study.paths.runs, wanted)[:_LISTED], "the latest that fit")
             raise ConfigError(f"run=null: no value given; expected run=RUN, {wanted.words}{listed}")
@@ -58,7 +60,8 @@ def resolved(study: Study, stage: str) -> Study:
         elif isinstance(value, tuple):
             changed = tuple(path for entry in value for path in _paths_of(runs, key, entry, wanted))
         if changed != value:
-            study = _with(study, key, changed)
+            holder = holder.model_copy(update={name: changed})
+            study = study.model_copy(update={group: holder}) if group else holder
     return study
 
 
@@ -174,21 +177,6 @@ def _listed(runs: Sequence[Run], title: str = "") -> str:
     ]
     more = f"\n  and {len(runs) - _MOST_LISTED} more" if len(runs) > _MOST_LISTED else ""
     return head + "".join(lines) + more
-
-
-def _value(study: Study, key: str) -> Any:
-    value: Any = study
-    for name in key.split("."):
-        value = getattr(value, name, None)
-    return value
-
-
-def _with(study: Study, key: str, value: Any) -> Study:
-    group, _, name = key.rpartition(".")
-    if not group:
-        return study.model_copy(update={name: value})
-    changed = getattr(study, group).model_copy(update={name: value})
-    return study.model_copy(update={group: changed})
 
 
 def settings(run: Run) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.study import Study
+from monitorbench.config.study import Study, Tracking
 
 _INIT_SECONDS = 30.0
 _FINISH_SECONDS = 30.0
@@ -123,7 +123,9 @@ def tracking(study: Study, run_path: Path, job: str, *, is_first: bool = True) -
             _say_not_installed()
         track = Track()
     else:
-        track = Track(lambda: _begin(study, run_path, job), settings.after_seconds)
+        config = study.model_dump(mode="json")
+        group = settings.group or study.dataset.name
+        track = Track(lambda: _begin(settings, config, group, run_path, job), settings.after_seconds)
     exit_code = 1
     try:
         yield track
@@ -159,7 +161,7 @@ def _say_not_installed() -> None:
     _log.warning("W&B: wandb is not installed; continuing without it (tracking=none turns it off)")
 
 
-def _begin(study: Study, run_path: Path, job: str) -> Any:
+def _begin(settings: Tracking, config: dict[str, Any], group: str, run_path: Path, job: str) -> Any:
     # Read when wandb is imported: its crash reports would go out even offline, and its banner to stderr.
     os.environ["WANDB_ERROR_REPORTING"] = "false"
     os.environ["WANDB_SILENT"] = "true"
@@ -168,19 +170,18 @@ def _begin(study: Study, run_path: Path, job: str) -> Any:
         os.environ["WANDB_DATA_DIR"] = os.environ[_OURS] = str((run_path / "wandb").resolve())
     import wandb
 
-    chosen = study.tracking
     # It would ask for a key in the terminal, in the middle of the progress display.
-    if chosen.mode == "online" and not wandb.login(prompt=False):
+    if settings.mode == "online" and not wandb.login(prompt=False):
         raise ValueError("no key: expected WANDB_API_KEY in the environment, or `wandb login` once")
     return wandb.init(
-        mode=chosen.mode,
-        project=chosen.project,
-        entity=chosen.entity,
-        group=chosen.group or study.dataset.name,
+        mode=settings.mode,
+        project=settings.project,
+        entity=settings.entity,
+        group=group,
         job_type=job,
         name=run_path.name,
         dir=run_path,
-        config=study.model_dump(mode="json"),
+        config=config,
         settings=wandb.Settings(
             silent=True,
             console="off",

@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from monitorbench.config.base import UserError
-from monitorbench.config.study import Study
+from monitorbench.config.base import Config, UserError
+from monitorbench.config.evaluation import Stakes
 from monitorbench.corpus.classifiers import LOOK, Looks, classifier, small_fits
 from monitorbench.corpus.columns import read_batches, read_columns, read_some, read_some_batches
 from monitorbench.corpus.surface import CHECKED_PER_CELL, samples_by_cell, shortcuts_of
@@ -157,14 +157,14 @@ class ShortcutScores(NamedTuple):
         return {name: _answering(judged, self.table[name].to_numpy()[positions]) for name in FITTED}
 
 
-def shortcuts_over(study: Study, data: Path) -> ShortcutScores:
-    """Score calibration and test split of `data` by the shortcut checks; reuse scores that are there."""
+def shortcuts_over(runs: Path, data: Path) -> ShortcutScores:
+    """Score calibration and test split of `data` by the shortcut checks; `runs` may have the scores."""
     used = (Split.TRAIN, Split.CALIBRATION, Split.TEST)
-    run = _kept_run(study.paths.runs, data, {"scores": _SCORES_VERSION}, used)
+    run = _kept_run(runs, data, {"scores": _SCORES_VERSION}, used)
     with run.owned():
         if not run.done:
             _log.info("decide: shortcut checks of %s, kept in %s", data.name, run.path)
-            with run.recording(study) as results:
+            with run.recording(Config()) as results:  # the data alone decide
                 fitted = _fit(data)
                 results |= {"fitted_on": fitted.fitted_on, "reason": fitted.reason}
                 if fitted.table is not None:
@@ -244,13 +244,13 @@ class Baselines(NamedTuple):
     """Shortcut checks by cell, and by stratum of a cell; see `Results`."""
 
 
-def baselines_of(study: Study, data: Path) -> Baselines:
-    """The baselines' numbers over the test split of `data`; reused where they are there."""
-    drawn = {"split": Split.TEST.value, "stakes": study.stakes.model_dump(), "seed": study.seed}
-    run = _kept_run(study.paths.runs, data, drawn, Split)
+def baselines_of(runs: Path, data: Path, stakes: Stakes, seed: int) -> Baselines:
+    """The baselines' numbers over the test split of `data`; `runs` may have them."""
+    drawn = {"split": Split.TEST.value, "stakes": stakes.model_dump(), "seed": seed}
+    run = _kept_run(runs, data, drawn, Split)
     with run.owned():  # every run of a sweep over this dataset asks for them
         if not run.done:
-            _keep(study, data, run)
+            _keep(runs, data, stakes, seed, run)
         numbers, curves = read_trees(read_checked(run.path, _FILE))
         shortcuts = cast(dict[str, ShortcutMarks], read_checked(run.path, _SHORTCUTS))
     return Baselines(numbers, curves, shortcuts)
@@ -273,17 +273,17 @@ def _kept_run(runs: Path, data: Path, identity: Mapping[str, object], used: Iter
     return RunDirectory(runs / "baselines", data.name.rpartition("-")[0], identity)
 
 
-def _keep(study: Study, data: Path, run: RunDirectory) -> None:
+def _keep(runs: Path, data: Path, stakes: Stakes, seed: int, run: RunDirectory) -> None:
     """Work the baselines' numbers out, and write them into their own run."""
     _log.info("score: baselines of %s, kept in %s", data.name, run.path)
-    with run.recording(study) as results:
+    with run.recording(stakes) as results:
         write_json(run.path / _SHORTCUTS, _shortcuts(data))
-        test, checks = read_columns(data, Split.TEST), shortcuts_over(study, data)
+        test, checks = read_columns(data, Split.TEST), shortcuts_over(runs, data)
         fitted = checks.answers(test) if checks.fitted_on == "train" else {}
-        answered = judge_with_baselines(fitted, test, seed=study.seed)
+        answered = judge_with_baselines(fitted, test, seed=seed)
         table = Table()
         curves = {
-            name: {NO_PROMPT: add_numbers(table, name, NO_PROMPT, judged, study.stakes)}
+            name: {NO_PROMPT: add_numbers(table, name, NO_PROMPT, judged, stakes)}
             for name, judged in answered.items()
         }
         write_json(run.path / _FILE, number_trees(table, curves))

@@ -112,11 +112,13 @@ def read_operating_point(directory: Path) -> OperatingPoint:
     """The operating point of a finished calibration; `UserError` where there is none."""
     file = directory / _FILE
     if "operating_point" not in read_finished(directory)["results"] or not file.is_file():
-        raise UserError(f"{directory}: not a calibration; expected a run of eval/calibrate.py")
+        raise UserError(f"{directory}: not a calibration; expected a run of `monitorbench calibrate`")
     try:
         return OperatingPoint.model_validate_json(json.dumps(read_checked(directory, _FILE)))
     except ValidationError as error:
-        raise UserError(f"{file}: no operating point of this version; run eval/calibrate.py again") from error
+        raise UserError(
+            f"{file}: no operating point of this version; run `monitorbench calibrate` again"
+        ) from error
 
 
 def judge_id(evaluation: Evaluation) -> str:

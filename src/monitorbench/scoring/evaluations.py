@@ -98,7 +98,7 @@ def read_covered(datasets: Path, directory: Path, min_coverage: float) -> Evalua
         raise UserError(
             f"{directory}: {n_lost} of {n} samples got no answer ({reasons_in_words(lost)}), coverage "
             f"{1 - n_lost / n:.3f} is below score.min_coverage={min_coverage:g}; run the same "
-            "eval/evaluate.py again, which asks only these, or lower score.min_coverage"
+            "`monitorbench evaluate` again, which asks only these, or lower score.min_coverage"
         )
     return evaluation
 
@@ -136,7 +136,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     manifest = read_finished(directory)
     results, identity = manifest["results"], manifest["identity"]
     if "judge" not in results:
-        raise UserError(f"{directory}: {kind_of(directory)}; expected an evaluation run (eval/evaluate.py)")
+        raise UserError(f"{directory}: {kind_of(directory)}; expected a run of `monitorbench evaluate`")
     data = datasets / results["data"]
     view = SplitView.model_validate_json(json.dumps(identity["view"]))
     split = Split(identity.get("split", Split.TEST))
@@ -233,7 +233,7 @@ def _judged(
     line = np.full(len(samples), -1)
     line[pc.drop_null(positions).to_numpy()] = np.flatnonzero(of_sample)
     if missing := np.count_nonzero(line < 0):
-        raise UserError(f"{directory}: {missing} samples have no verdict; run eval/evaluate.py again")
+        raise UserError(f"{directory}: {missing} samples have no verdict; run `monitorbench evaluate` again")
     answered = samples.answering(
         log.flagged[line], log.scores[line], log.n_quotes[line], log.n_grounded[line]
     )

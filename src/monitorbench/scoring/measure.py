@@ -82,7 +82,7 @@ def measured(
     for e in evaluations:
         of_prompt = add_numbers(table, e.monitor, e.prompt, e.judged, study.stakes)
         curves.setdefault(e.monitor, {})[e.prompt] = of_prompt
-    baselines = baselines_of(study, data)
+    baselines = baselines_of(study.paths.runs, data, study.stakes, study.seed)
     table.update(baselines.table)
     transfer = _transfer(pairs, drawn)
     effects = _effects(transfer, trainings, drawn)

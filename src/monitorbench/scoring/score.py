@@ -100,7 +100,7 @@ def read_wording(directory: Path, runs: Path) -> ReadWording:
     """
     results = read_finished(directory)["results"]
     if "chosen" not in results or not (directory / WORDING_FILE).is_file():
-        raise UserError(f"{directory}: {kind_of(directory)}; expected a run of eval/wording.py")
+        raise UserError(f"{directory}: {kind_of(directory)}; expected a run of `monitorbench wording`")
     if not results["tested"]:
         raise UserError(f"{directory}: judged no test split; run it again with wording.test=chosen or all")
     choice = cast("WordingChoice", read_checked(directory, WORDING_FILE))
@@ -139,14 +139,16 @@ def score_run(study: Study) -> Path:
     if evaluation.split is not Split.TEST:
         raise UserError(
             f"{directory}: judged the {evaluation.split} split; expected a run over the test split, or "
-            "eval/calibrate.py"
+            "`monitorbench calibrate`"
         )
     wanted = [study.operating_point] if study.operating_point else []
     points = points_at(wanted, [evaluation], other_dataset=study.score.other_dataset)
     metrics = measured(study, [evaluation], points)
     written = _write_results(directory, metrics)
     for applied in points:
-        written += _write_at(study, directory, applied, metrics["decision"])
+        written += _write_at(
+            directory, applied, measured(study, [applied.evaluation], decision=metrics["decision"])
+        )
     record_files(directory, *written)
     track_results(study, directory, "score", tables=lambda: _tables(metrics))
     for applied in points:
@@ -167,9 +169,8 @@ def score_run(study: Study) -> Path:
     return directory
 
 
-def _write_at(study: Study, directory: Path, one: PointAt, decision: DecisionFacts) -> list[str]:
-    """All numbers at one operating point, beside those of the judge's own answers."""
-    metrics = measured(study, [one.evaluation], decision=decision)
+def _write_at(directory: Path, one: PointAt, metrics: Results) -> list[str]:
+    """Write all numbers at one operating point beside those of the judge's own answers."""
     metrics["operating_point"] = one.point.model_dump(mode="json")
     files = [f"metrics-at-{one.name}.json", f"table-at-{one.name}.csv"]
     write_json(directory / files[0], nested(metrics))

@@ -20,8 +20,8 @@ from types import FrameType
 import yaml
 
 from monitorbench.config.base import UserError
+from monitorbench.config.evaluation import Stakes
 from monitorbench.config.project import option_file, trees_of
-from monitorbench.config.study import Study
 from monitorbench.runs.beside import can_copy
 from monitorbench.untrusted import TABLES
 
@@ -86,10 +86,10 @@ def _monitors(arguments: Sequence[str]) -> list[str]:
     return [str(entry) for entry in entries] if isinstance(entries, list) else []
 
 
-def fit(study: Study, data: Path) -> None:
+def fit(runs: Path, data: Path, stakes: Stakes, seed: int) -> None:
     """Let the process that was begun, if any, fit the shortcut checks of a dataset that is built."""
     for process in _begun:
-        process.send((study, data))
+        process.send((runs, data, stakes, seed))
 
 
 def wait() -> None:
@@ -108,15 +108,15 @@ def _fit(there: Connection, here: Connection) -> None:
     from monitorbench.scoring.baselines import baselines_of, shortcuts_over
 
     with small_fits(), suppress(EOFError, UserError):  # entered first: it imports scikit-learn
-        study, data = there.recv()
+        runs, data, stakes, seed = there.recv()
         if baselines := os.fork():
             signal.signal(signal.SIGTERM, lambda *_: _end_both(baselines))
             there.send(None)
-            shortcuts_over(study, data)
+            shortcuts_over(runs, data)
             os.waitpid(baselines, 0)
         else:
             try:
-                baselines_of(study, data)
+                baselines_of(runs, data, stakes, seed)
             finally:
                 os._exit(0)
 

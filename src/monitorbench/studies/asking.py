@@ -28,7 +28,6 @@ from monitorbench.scoring.evaluations import Evaluation, read_covered, unscored_
 from monitorbench.scoring.points import points_at
 from monitorbench.scoring.score import WORDING_FILE
 from monitorbench.studies.candidates import Compose
-from monitorbench.studies.choose import on_split
 from monitorbench.studies.forecast import PlannedRun, forecast, print_forecast
 
 VIEWS_FILE, VIEWS_FIGURE = "views.json", "views.svg"
@@ -44,7 +43,7 @@ def choose_a_wording(study: Study, compose: Compose) -> Path:
     by_prompt = _study_by_prompt(study, compose)
     ensure(study, [Split.VALIDATION, *([] if study.wording.test == "none" else [Split.TEST])])
     with judging_in_one_start(study.monitor, study.engine, study.paths.models) as judge:
-        runs = [judge(on_split(asking, Split.VALIDATION)) for asking in by_prompt.values()]
+        runs = [judge(asking.on_split(Split.VALIDATION)) for asking in by_prompt.values()]
         read = [read_covered(study.paths.data, run, study.score.min_coverage) for run in runs]
         judged = {name: evaluation.judged for name, evaluation in zip(by_prompt, read, strict=True)}
         choice = choose_wording(
@@ -61,7 +60,7 @@ def choose_a_wording(study: Study, compose: Compose) -> Path:
             write_json(run.path / WORDING_FILE, choice)
             show_choice(choice, read[0].monitor)
             names = {"none": [], "chosen": [choice["chosen"]], "all": [*by_prompt]}[study.wording.test]
-            tested = [judge(on_split(by_prompt[name], Split.TEST)) for name in names]
+            tested = [judge(by_prompt[name].on_split(Split.TEST)) for name in names]
             results |= {**said, "n": choice["n"], "chosen": choice["chosen"]}
             results["tested"] = [str(path) for path in tested]
     for path in tested:
@@ -80,7 +79,7 @@ def compare_what_is_seen(study: Study, compose: Compose) -> Path:
     ensure(study, [Split(study.evaluate.split), *calibrating])
     with judging_in_one_start(study.monitor, study.engine, study.paths.models) as judge:
         runs = [judge(asking) for asking in studies]
-        before = [judge(on_split(asking, Split.CALIBRATION)) for asking in studies if calibrating]
+        before = [judge(asking.on_split(Split.CALIBRATION)) for asking in studies if calibrating]
     read = [read_covered(study.paths.data, run, study.score.min_coverage) for run in runs]
     calibrations = [calibrate_run(study.model_copy(update={"run": run})) for run in before]
     at = {
@@ -127,8 +126,8 @@ def print_wording_plan(study: Study, compose: Compose) -> None:
     """Print what judging the prompts takes. Which is chosen is not known yet: the first stands for it."""
     by_prompt = list(_study_by_prompt(study, compose).values())
     tested = {"none": [], "chosen": by_prompt[:1], "all": by_prompt}[study.wording.test]
-    runs = [on_split(asking, Split.VALIDATION) for asking in by_prompt]
-    runs += [on_split(asking, Split.TEST) for asking in tested]
+    runs = [asking.on_split(Split.VALIDATION) for asking in by_prompt]
+    runs += [asking.on_split(Split.TEST) for asking in tested]
     print_forecast(forecast(PlannedRun("evaluate", run) for run in runs))
 
 
@@ -136,7 +135,7 @@ def print_views_plan(study: Study, compose: Compose) -> None:
     """Print what judging in all these ways takes."""
     studies = studies_of(study, compose)
     # Rates at thresholds are compared by the same ways of asking on the calibration split.
-    runs = [*studies, *(on_split(of, Split.CALIBRATION) for of in studies if study.views.at_thresholds)]
+    runs = [*studies, *(of.on_split(Split.CALIBRATION) for of in studies if study.views.at_thresholds)]
     print_forecast(forecast(PlannedRun("evaluate", asking) for asking in runs))
 
 

@@ -37,7 +37,18 @@ def candidate_studies(study: Study, compose: Compose, trees: Sequence[Path]) -> 
     def composed(*overrides: str) -> Study:
         return compose(overrides)
 
-    return [_candidate(entry, study, composed, trees) for entry in study.monitors]
+    candidates = []
+    for entry in study.monitors:
+        path = Path(entry)
+        if entry.lower().endswith(TABLES):
+            monitor = _recorded(path, study.monitor.read_as, trees)
+        elif (path / "config.json").is_file():
+            monitor = read_frozen(path / "config.json").monitor.model_copy(update={"adapter": path})
+        else:
+            candidates.append(_configured(entry, composed, trees))
+            continue
+        candidates.append(study.model_copy(update={"monitor": monitor}))
+    return candidates
 
 
 def refuse_twins(candidates: Sequence[Study]) -> None:
@@ -58,13 +69,8 @@ def prompt_name(verdicts: Path | None, prompt: str) -> str:
     return "recorded" if verdicts else prompt
 
 
-def _candidate(entry: str, study: Study, composed: Callable[..., Study], trees: Sequence[Path]) -> Study:
-    path = Path(entry)
-    if entry.lower().endswith(TABLES):
-        return study.model_copy(update={"monitor": _recorded(path, study.monitor.read_as, trees)})
-    if (path / "config.json").is_file():
-        base = read_frozen(path / "config.json").monitor
-        return study.model_copy(update={"monitor": base.model_copy(update={"adapter": path})})
+def _configured(entry: str, composed: Callable[..., Study], trees: Sequence[Path]) -> Study:
+    """The study of `NAME` or `NAME:PROMPT`; `ConfigError` where no monitor is called so."""
     name, _, prompt = entry.partition(":")
     if name not in (configured := options("monitor", trees)):
         expected = did_you_mean(name, configured) or f"{_EXPECTED}; configured are {', '.join(configured)}"

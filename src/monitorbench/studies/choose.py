@@ -21,7 +21,7 @@ from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
-from monitorbench.judging.serving.served import described
+from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.choice.facts import FILE, Option, as_recommendation, decision_facts
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_finished, record_files
@@ -61,7 +61,7 @@ def choose(study: Study, candidates: Sequence[Study]) -> Path:
     return _answered(
         study,
         [
-            _Candidate(one, {split: _evaluated(on_split(one, split), data) for split in SPLITS})
+            _Candidate(one, {split: _evaluated(one.on_split(split), data) for split in SPLITS})
             for one in candidates
         ],
     )
@@ -77,7 +77,7 @@ def choose_imported(study: Study) -> Path:
 
     deployment_of(study.stakes, study.recommend, study.calibrate)
     data, runs = imported_runs(study, calibration_share=_CALIBRATION_SHARE, needed=SPLITS)
-    ahead.fit(study, data)
+    ahead.fit(study.paths.runs, data, study.stakes, study.seed)
     return _answered(
         study, [_Candidate(study, {split: runs[name, split] for split in SPLITS}) for name in _monitors(runs)]
     )
@@ -139,14 +139,9 @@ def _answered(study: Study, candidates: Sequence[_Candidate]) -> Path:
     return directory
 
 
-def on_split(study: Study, split: Split) -> Study:
-    """The study with `evaluate.split` set."""
-    return study.model_copy(update={"evaluate": study.evaluate.model_copy(update={"split": split.value})})
-
-
 def _evaluated(study: Study, data: Path) -> Path:
     """The evaluation run, made in a process of its own where a model has to judge."""
-    planned = planned_evaluation(described(study), data)
+    planned = planned_evaluation(reach(study, waits=False), data)
     if planned.done or study.monitor.verdicts or not study.engine.takes_token_ids:
         return evaluate(study)
     file = study.paths.runs / "studies" / f"choose-{content_hash(planned.run.path.name)}.json"
@@ -193,7 +188,7 @@ def print_choice_plan(study: Study, candidates: Sequence[Study]) -> None:
     data = directory_of(study)
     for candidate in candidates:
         for split in SPLITS:
-            table.add_row(*_plan_row(on_split(candidate, split), split, data.path if data.done else None))
+            table.add_row(*_plan_row(candidate.on_split(split), split, data.path if data.done else None))
     console = Console(width=80)
     console.print(f"data: {data.path} ({'there' if data.done else 'to be built'})", soft_wrap=True)
     console.print(table)
@@ -210,7 +205,7 @@ def _plan_row(study: Study, split: Split, data: Path | None) -> tuple[str, ...]:
             "to be judged",
             "not measured",
         )
-    planned = planned_evaluation(described(study), data)
+    planned = planned_evaluation(reach(study, waits=False), data)
     n = len(read_split(data, split, study.dataset.view(split.value)))
     state, takes = (
         ("done", "")

@@ -20,7 +20,7 @@ from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.identity import judge_identity
-from monitorbench.judging.serving.served import described
+from monitorbench.judging.serving.served import reach
 from monitorbench.prompts.wording import published_prompt
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, is_finished
@@ -157,7 +157,7 @@ def _fit(run: PlannedRun, counter: PromptCounter) -> RunCost:
 
 
 def _evaluation(run: PlannedRun, counter: PromptCounter) -> RunCost:
-    study, split = described(run.study), Split(run.study.evaluate.split)
+    study, split = reach(run.study, waits=False), Split(run.study.evaluate.split)
     prompts, data = counter.count(study, split), counter.dataset(study)
     tokens = 0.0 if study.monitor.verdicts else prompts.tokens
     reasoning = study.monitor.reasoning

@@ -65,7 +65,7 @@ def print_transfer_plan(study: Study) -> None:
     costs = forecast(coming_runs(study))
     console = Console(width=80, highlight=False)
     if dataset_here(study) is None:
-        console.print("What each cell could show is known once the dataset is built (data_build/build.py).\n")
+        console.print("What each cell could show is known once `monitorbench build` made the dataset.\n")
     else:
         _print_power(study_power(study), study.transfer.assumed, console)
     print_forecast(costs)

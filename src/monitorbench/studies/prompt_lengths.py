@@ -19,7 +19,7 @@ from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.columns import read_columns, read_some
 from monitorbench.corpus.paper import plan as paper_plan
 from monitorbench.corpus.paper.counts import counts, mean_characters
-from monitorbench.corpus.paper.units import paper_inputs
+from monitorbench.corpus.paper.units import PaperInputs, paper_inputs
 from monitorbench.corpus.store import n_rows, read_split
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.weights import tokenizer_here, weights_identity
@@ -109,8 +109,13 @@ class PromptCounter:
                         study.monitor, study.prompt, models, study.dataset.train, data.path, split
                     )
                 self._views[key] = _in_view(self._lengths[name], data.path, split, view, at_most)
+            elif isinstance(study.dataset, PaperDataset):
+                self._views[key] = _by_quotas(paper_inputs(study), study.prompt, split, view)
             else:
-                self._views[key] = _by_quotas(study, split, view)
+                raise UserError(
+                    f"plan=true: dataset={study.dataset.name} is not built, so its samples are not known; "
+                    "run `monitorbench build` with the same settings first"
+                )
         return self._views[key]
 
 
@@ -183,18 +188,12 @@ def _measure(
     return by_characters, "by characters (3 a token)"
 
 
-def _by_quotas(study: Study, split: Split, view: SplitView) -> PromptCount:
+def _by_quotas(inputs: PaperInputs, prompt: Prompt, split: Split, view: SplitView) -> PromptCount:
     """The count of an unbuilt `dataset=paper`: its quotas, or its counted rows where it may be short."""
-    dataset = study.dataset
-    if not isinstance(dataset, PaperDataset):
-        raise UserError(
-            f"plan=true: dataset={dataset.name} is not built, so its samples are not known; run "
-            f"data_build/build.py with the same settings first"
-        )
-    wording = PromptWording(study.prompt)
-    around = len(wording.system) + len(study.prompt.user)
+    dataset = inputs.dataset
+    around = len(PromptWording(prompt).system) + len(prompt.user)
     lengths = mean_characters()[split.value]
-    cells = paper_plan.plan(paper_inputs(study), counts())
+    cells = paper_plan.plan(inputs, counts())
     n, tokens = 0, 0
     for cell in cells:
         if not view.keeps(*cell.cell.split("/")):

@@ -64,9 +64,10 @@ def transfer(study: Study) -> Path:
             "transfer.runs=[]: no run given; expected evaluation runs as 'transfer.runs=[DIR,DIR]', or a "
             "study as 'transfer.subsets=[all,safety_permission/code]'"
         )
-    laid_side_by_side = study.transfer.model_copy(update={"runs": runs_of(study)})
-    tracking = study.tracking.model_copy(update={"group": tracking_group(study)})
-    return score.transfer(study.model_copy(update={"transfer": laid_side_by_side, "tracking": tracking}))
+    runs = [str(run) for run in runs_of(study)]
+    return score.transfer(
+        _changed(study, {"transfer": {**study.transfer.model_dump(mode="json"), "runs": runs}})
+    )
 
 
 def training_points(transfer: Transfer) -> list[TrainingPoint]:
@@ -107,11 +108,6 @@ def frozen_folder(study: Study) -> Path:
     return study.paths.runs / "studies" / f"{study.dataset.name}-{content_hash([settings, points])}"
 
 
-def tracking_group(study: Study) -> str:
-    """The group under which W&B shows the runs: `tracking.group`, or the name of their folder."""
-    return study.tracking.group or frozen_folder(study).name
-
-
 def training_study(study: Study, point: TrainingPoint) -> Study:
     """The study that trains a point; `ConfigError` where its objective and the other settings don't fit."""
     training = study.training.model_dump(mode="json")
@@ -141,8 +137,9 @@ def evaluation_study(study: Study, adapter: Path | None, head: Path | None = Non
 
 
 def _changed(study: Study, changes: Mapping[str, Any]) -> Study:
+    """The study with other settings; W&B shows it under `tracking.group`, or the name of the runs' folder."""
     tree = {**study.model_dump(mode="json"), **changes}
-    tree["tracking"] = {**tree["tracking"], "group": tracking_group(study)}
+    tree["tracking"]["group"] = study.tracking.group or frozen_folder(study).name
     return validate(json.dumps(tree))
 
 
@@ -205,9 +202,10 @@ def runs_of(study: Study) -> tuple[Path, ...]:
     if missing and not study.transfer.make:
         raise _missing_runs(study.transfer.by, frozen_folder(study), len(runs), missing)
     if missing and study.transfer.by == "head":
-        _make_heads(study, missing)
+        ensure(study, _SPLITS)
+        _make_heads(missing)
     elif missing:
-        _make_adapters(study, missing)
+        _make_adapters(frozen_folder(study), missing, study.transfer.jobs)
     for run in missing:
         if not _is_done(run, data):
             raise UserError(f"{run.stage} {run.name}: it ended well, but not where its run was expected")
@@ -237,13 +235,15 @@ def _by_stage(runs: Sequence[PlannedRun]) -> tuple[list[PlannedRun], list[Planne
     return trainings, [run for run in runs if run.stage == "evaluate"]
 
 
-def _make_adapters(study: Study, missing: Sequence[PlannedRun]) -> None:
-    """Train every point in a process of its own, `transfer.jobs` at a time, then evaluate all in one."""
-    folder, jobs = frozen_folder(study), study.transfer.jobs
+def _make_adapters(folder: Path, missing: Sequence[PlannedRun], jobs: int) -> None:
+    """Train every point in a process of its own, `jobs` at a time, then evaluate all in one.
+
+    The frozen studies of these processes are written into `folder`.
+    """
     trainings, evaluations = _by_stage(missing)
     in_turn = [*trainings, _evaluated_together(evaluations)] if evaluations else trainings
     if jobs > 1 and len(trainings) > 1:
-        ensure(study, _SPLITS)  # else each would build the data
+        ensure(trainings[0].study, _SPLITS)  # else each would build the data
         run_stages("train", {run.name: _frozen(folder, run) for run in trainings}, jobs)
         in_turn = in_turn[len(trainings) :]
     for number, run in enumerate(in_turn, start=1):
@@ -251,12 +251,11 @@ def _make_adapters(study: Study, missing: Sequence[PlannedRun]) -> None:
         _make(folder, run)
 
 
-def _make_heads(study: Study, missing: Sequence[PlannedRun]) -> None:
-    """Fit and then evaluate heads, one after another in this process."""
+def _make_heads(missing: Sequence[PlannedRun]) -> None:
+    """Fit and then evaluate heads, one after another in this process; the dataset is built."""
     from monitorbench.judging.evaluate import evaluate
     from monitorbench.training.fit_head import fit_head
 
-    ensure(study, _SPLITS)
     fits, evaluations = _by_stage(missing)
     for number, run in enumerate((*fits, *evaluations), start=1):
         _log.info("transfer: %s %s (%d of %d)", run.stage, run.name, number, len(missing))

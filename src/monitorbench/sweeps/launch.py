@@ -211,13 +211,16 @@ def start_runs(
         print(path, file=stream, flush=True)
     elif not start.is_local:
         job = slurm.submit(sweep, cluster, runs, after)
-        print(f"job {job}: {len(runs)} runs", path, sep="\n", flush=True)
+        print(f"job {job}: {len(runs)} run{'s'[: len(runs) > 1]}", path, sep="\n", flush=True)
     else:
         failed = _run_here(sweep, runs, start.jobs or 1)
         print(path, flush=True)
         if failed:
             log = path / sweep.file(failed[0], "log").name
-            raise UserError(f"{len(failed)} of {len(runs)} runs failed; the first one's output is {log}")
+            raise UserError(
+                f"{len(failed)} of {len(runs)} runs failed, the first one's output is {log}; "
+                "the same command does them again"
+            )
 
 
 def _run_here(sweep: Sweep, runs: Sequence[int], jobs: int) -> list[int]:

@@ -127,8 +127,8 @@ def submit(sweep: Sweep, cluster: Cluster, runs: Sequence[int], after: Sequence[
     ids = [match for line in lines if (match := _JOB_ID.fullmatch(line))]
     if not ids:
         raise UserError(
-            f"sbatch: printed {' '.join(printed.split()) or 'nothing'!r}; expected a job's id. The runs may "
-            f"be queued: `squeue --me --name={sweep.path.name}` shows them, and resume.py asks for that name"
+            f"sbatch: printed {' '.join(printed.split()) or 'nothing'}; expected a job's id. The runs may "
+            f"be queued: `squeue --me --name={sweep.path.name}` shows them, and resuming asks for that name"
         )
     job = int(ids[-1]["job"])
     sweep.submitted(runs, job, ids[-1]["cluster"])
@@ -298,7 +298,7 @@ def _ask(command: str, *arguments: str) -> str:
         raise UserError(f"{command}: no Slurm on this machine; --local runs a sweep without it") from error
     if done.returncode:
         reason = " ".join((done.stderr or done.stdout).split()) or f"exit code {done.returncode}"
-        raise UserError(f"{command}: {reason}")
+        raise UserError(f"{command}: {reason.removeprefix(f'{command}: error: ')}")
     return done.stdout
 
 

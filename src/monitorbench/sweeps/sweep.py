@@ -98,7 +98,7 @@ def read(path: Path) -> Sweep:
         return Sweep(path.resolve(), Manifest.model_validate_json(text))
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path}: no sweep's manifest.json there; expected a directory that submit.py wrote"
+            f"{path}: no sweep's manifest.json there; expected the directory of a sweep"
         ) from error
 
 
@@ -144,7 +144,7 @@ def write(sweep: Sweep, points: Sequence[Point]) -> bool:
             if getattr(old, key) != getattr(frozen, key):
                 raise UserError(
                     f"{sweep.path}: that sweep is there already, frozen with another {key}; "
-                    f"`python slurm/resume.py {sweep.path}` starts what is pending of it"
+                    f"the same command with that {key} starts what is pending of it"
                 )
     if is_new:
         sweep.write()

@@ -247,7 +247,7 @@ def _requeue(job: str) -> None:
     if is_requeued:
         time.sleep(60)
     else:
-        print(f"scontrol requeue: {reason}; resume.py starts it again", file=sys.stderr, flush=True)
+        print(f"scontrol requeue: {reason}; the same command starts it again", file=sys.stderr, flush=True)
 
 
 def main() -> None:

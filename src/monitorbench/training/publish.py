@@ -188,7 +188,7 @@ def push_run(study: Study) -> Path:
     run = _training_run(study.required_run())
     folder = run / ("merged" if study.push.merged else "adapter")
     if not folder.is_dir():
-        raise UserError(f"{folder}: not there; make it with train/merge.py run={run}")
+        raise UserError(f"{folder}: not there; make it with `monitorbench merge run={run}`")
     card = model_card(run, merged=study.push.merged, evaluations=_evaluations(study.paths.runs, run))
     # Beside the adapter, whose own folder stays as it was trained.
     write_atomically(run / "README.md", card)
@@ -219,7 +219,7 @@ def push_run(study: Study) -> Path:
 def _training_run(run: Path) -> Path:
     read_finished(run)
     if not (run / "learning_curve.json").is_file():
-        raise UserError(f"run={run}: not a training run; expected a run directory of train/sft.py")
+        raise UserError(f"run={run}: not a training run; expected a run directory of `monitorbench train`")
     return run
 
 

@@ -222,7 +222,7 @@ def _refuse_other_prompts(prompt: Prompt, monitor: Monitor) -> None:
     if prompt.shots:
         raise ConfigError(f"prompt={prompt.name}: training uses zero-shot prompts; expected one")
     if monitor.head:
-        raise ConfigError(f"monitor.head={monitor.head}: a probe is fitted (train/fit.py); expected null")
+        raise ConfigError(f"monitor.head={monitor.head}: `monitorbench fit` fits a probe; expected null")
     if monitor.reasoning:
         raise ConfigError(
             f"monitor={monitor.name}: training supervises the label alone, not reasoning; expected "

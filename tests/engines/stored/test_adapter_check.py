@@ -100,7 +100,7 @@ SPOILT = {
     other_modules: r"adapter_config\.json: doesn't fit the model in .*c_attn",
     broken_pattern: r"adapter_config\.json: doesn't fit the model .*unterminated subpattern",
     no_number: r"adapter_config\.json: doesn't fit the model",
-    broken_base: r"base\.json: not what train/sft\.py writes",
+    broken_base: r"base\.json: not what `monitorbench train` writes",
 }
 
 

@@ -144,6 +144,8 @@ def test_answers_without_scores_keep_a_promise_or_do_not(alarms: float, said: st
     assert ran.returncode == 0, ran.stderr
     assert said in " ".join(ran.stdout.split())
     assert "can't be calibrated" not in ran.stderr
+    scored = monitorbench("score", "run=@flagged/test", *QUICK, folder=tmp_path)
+    assert said in " ".join((scored.stdout + scored.stderr).split()), "two answers about the same data"
 
 
 def test_a_better_monitor_that_lacks_scores_is_no_reason_to_deploy_none(tmp_path: Path):

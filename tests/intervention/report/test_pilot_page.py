@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from matplotlib.lines import Line2D
 from sealed import seal, seal_log
 
 from monitorbench.config.base import UserError
-from monitorbench.config.study import Study
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision
@@ -362,25 +360,24 @@ def test_outcomes_of_another_decision_are_refused(tmp_path: Path) -> None:
     other = write_pilot(tmp_path / "other", episodes({"rollback": "ABDD"}))
     shutil.copy(other / "outcomes.jsonl", directory)
     record_files(directory, "outcomes.jsonl")
-    with pytest.raises(UserError, match="is not of the outcomes"):
+    with pytest.raises(UserError, match="is not of outcomes"):
         read(directory)
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_the_stage_writes_the_page_and_prints_the_decision(
-    live: Path, compose_study: Callable[..., Study], capsys: pytest.CaptureFixture[str]
+    live: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command that the docs name has to do what they say, within 80 columns."""
-    assert report_pilot(compose_study("report", f"run={live}", f"paths.runs={live.parent.parent}")) == live
+    assert report_pilot(live, live.parent.parent) == live
     assert (live / "report.html").read_text(encoding="utf-8") == page_of(live)
     said = capsys.readouterr().out
     assert read_decision(live).sentence in flat(said)
     assert max(map(len, said.splitlines())) <= WIDTH
 
 
-def test_a_run_without_a_report_says_what_to_do(tmp_path: Path, compose_study: Callable[..., Study]) -> None:
+def test_a_run_without_a_report_says_what_to_do(tmp_path: Path) -> None:
     """`run=` takes any directory; the wrong one must not end in a traceback."""
-    study = compose_study("report", "run=DIR")
     for file, words in (
         ("localisation.json", "a localisation has no report"),
         (EPISODES, "these are the runs of a pilot"),
@@ -391,4 +388,4 @@ def test_a_run_without_a_report_says_what_to_do(tmp_path: Path, compose_study: C
         seal(folder)
         assert is_of_a_pilot(folder)
         with pytest.raises(UserError, match=words):
-            report_pilot(study.model_copy(update={"run": folder}))
+            report_pilot(folder, tmp_path)

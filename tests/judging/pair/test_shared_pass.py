@@ -142,5 +142,5 @@ def test_a_monitor_has_one_probe_and_nothing_else_on_its_weights(asked: Any, hea
 def test_a_stage_that_reads_a_pass_once_says_so(asked: Any, heads: dict[Position, Path]):
     """If it failed: a pilot's critic would run without the probe, under the same settings."""
     study = asked(f"monitor.head_beside={heads['last']}")
-    with pytest.raises(ConfigError, match=r"only evaluate\.py and serve\.py read a pass twice"):
+    with pytest.raises(ConfigError, match=r"only `evaluate` and `serve` read a pass twice"):
         open_judge(judge_spec(study.monitor, study.engine, study.prompt), study.paths.models)

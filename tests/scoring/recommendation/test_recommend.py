@@ -250,7 +250,7 @@ def test_shortcut_checks_judge_a_part_of_a_very_large_split(
     runs = both(tmp_path / "runs", data, {"sharp": 2.0})
     found = read(recommend(asked(data.parent, runs)))
     checks = {rival["name"]: rival for rival in found["rivals"] if rival["is_shortcut"]}
-    kept = baselines.shortcuts_over(asked(data.parent, runs), data)
+    kept = baselines.shortcuts_over(asked(data.parent, runs).paths.runs, data)
     assert kept.table is not None
     assert kept.table.num_rows == 2 * 2 * 100, "two splits of two cells"
     assert found["decision"] != "recommend", "by the words of the drawn samples one does as well"

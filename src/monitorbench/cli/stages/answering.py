@@ -19,12 +19,13 @@ def _report(study: Study, _: Compose) -> Path:
     from monitorbench.report.labelled import report_round
     from monitorbench.report.pilot.page import is_of_a_pilot, report_pilot
     from monitorbench.report.write import is_unscored_evaluation, report
+    from monitorbench.scoring.labelled import score_round
 
     run = study.required_run()
     if is_of_a_pilot(run):
-        return report_pilot(study)
+        return report_pilot(run, study.paths.runs)
     if is_round(run):
-        return report_round(study, run)
+        return report_round(run, score_round(study, run))
     if study.operating_point is not None or is_unscored_evaluation(run):
         from monitorbench.scoring.score import score_run
 
@@ -45,7 +46,8 @@ def _choose(study: Study, compose: Compose) -> Path:
         from monitorbench.corpus.build import ensure
         from monitorbench.records import Split
 
-        ahead.fit(study, ensure(study, (Split.CALIBRATION, Split.TEST)))
+        data = ensure(study, (Split.CALIBRATION, Split.TEST))
+        ahead.fit(study.paths.runs, data, study.stakes, study.seed)
     from monitorbench.studies.choose import choose  # takes seconds: what is typed was looked at before
 
     return choose(study, candidates)

@@ -92,8 +92,8 @@ def print_plan(inputs: PaperInputs) -> None:
         f"In all {pairs:,} of {pairs_asked:,} test pairs, {samples:,} of {samples_asked:,} train samples.\n"
         "Have/asked. test, dev (validation and calibration): pairs; train: samples, without near-duplicates; "
         "as counted from raw files, no subject model asked. rows: of sources not counted, as published, "
-        "unfiltered. quest.: for a subject model (data_build/elicit.py, dataset.elicited=DIR); each may give "
-        "a pair for each kind of cue (cue=default) or incentive (cue=incentive)."
+        "unfiltered. quest.: for a subject model (`monitorbench elicit`, dataset.elicited=DIR); each may "
+        "give a pair for each kind of cue (cue=default) or incentive (cue=incentive)."
     )
     console.print(_here(inputs))
 
@@ -110,7 +110,7 @@ def _here(inputs: PaperInputs) -> str:
         source = inputs.sources[name]
         origin = source.origin if source.origin != "none" else "mirror only"
         by_origin.setdefault("hub, gated" if "Gated" in source.note else origin, []).append(name)
-    return f"{line} data_build/mirror.py fetches: {_in_words(by_origin)}."
+    return f"{line} `monitorbench mirror` fetches: {_in_words(by_origin)}."
 
 
 def missing_sources(inputs: PaperInputs) -> list[str]:

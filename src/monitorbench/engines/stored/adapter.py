@@ -58,7 +58,7 @@ def adapter_folder(adapter: Path | None) -> Path | None:
                 f"code; expected {WEIGHTS}, as PEFT's save_pretrained writes it where you trust the file"
             )
     _check_run(adapter / "adapter")
-    raise UserError(f"monitor.adapter={adapter}: no {WEIGHTS} there; expected a run of train/sft.py")
+    raise UserError(f"monitor.adapter={adapter}: no {WEIGHTS} there; expected a run of `monitorbench train`")
 
 
 def adapter_sha256(folder: Path) -> str:
@@ -93,7 +93,7 @@ def stated_base(folder: Path) -> Base | None:
     try:
         return Base.model_validate_json(document(file))
     except ValidationError as error:
-        raise UserError(f"{file}: not what train/sft.py writes; get the adapter again") from error
+        raise UserError(f"{file}: not what `monitorbench train` writes; get the adapter again") from error
 
 
 def _ordered(value: Any) -> Any:
@@ -113,7 +113,7 @@ def _check_run(folder: Path) -> None:
     file = run / "manifest.json"
     if not file.is_file():
         return
-    manifest = json_object(file, "the manifest that train/sft.py wrote")
+    manifest = json_object(file, "the manifest that `monitorbench train` wrote")
     if manifest.get("status", "done") != "done":
         raise UserError(
             f"monitor.adapter={folder}: that training did not finish; run its command again, it resumes there"

@@ -115,7 +115,7 @@ def head_file(head: Path) -> Path:
         read_finished(head)
         if (head / HEAD_FILE).is_file():
             return checked_file(head, HEAD_FILE)
-    raise UserError(f"monitor.head={head}: no {HEAD_FILE} there; expected a run of train/fit.py")
+    raise UserError(f"monitor.head={head}: no {HEAD_FILE} there; expected a run of `monitorbench fit`")
 
 
 def read_head(file: Path) -> FittedHead:
@@ -130,7 +130,7 @@ def read_head(file: Path) -> FittedHead:
         head.scores(np.ones((1, len(head.tensors["mean"]))))  # whether its tensors fit each other
         return head
     except (SafetensorError, KeyError, ValueError, ArithmeticError, TypeError, IndexError) as error:
-        raise UserError(f"{file}: no head as train/fit.py writes it; fit it again") from error
+        raise UserError(f"{file}: no head as `monitorbench fit` writes it; fit it again") from error
 
 
 DIRECTIONS_FILE = "directions.safetensors"
@@ -175,7 +175,7 @@ def read_directions(file: Path) -> list[Direction]:
         places = [(HeadPlace(entry["layer"], entry["position"]), float(entry["auroc"])) for entry in stated]
         return [Direction(place, auroc, tensors[_name(place)]) for place, auroc in places]
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UserError(f"{file}: no directions as train/fit.py writes them; fit it again") from error
+        raise UserError(f"{file}: no directions as `monitorbench fit` writes them; fit it again") from error
 
 
 def _name(place: HeadPlace) -> str:

@@ -40,7 +40,7 @@ from monitorbench.intervention.loop.schedule import (
 from monitorbench.intervention.outcomes import Outcome, write_outcomes
 from monitorbench.intervention.temperature import calibrate
 from monitorbench.intervention.transcripts import EPISODES, Episode
-from monitorbench.judging.serving.served import described, reach
+from monitorbench.judging.serving.served import reach
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_json
@@ -68,7 +68,7 @@ def run_live(study: Study) -> LiveRuns:
     for what a person has to fix: no tasks, no weights, runs to which no critic can be fitted.
     """
     fitted_to = read_critic_data(study.pilot.critic_data) if study.pilot.critic_data else []
-    run = _directory(described(study), fitted_to)
+    run = _directory(reach(study, waits=False), fitted_to)
     if not run.done and (reached := reach(study)) is not study:
         study, run = reached, _directory(reached, fitted_to)
     if run.done:

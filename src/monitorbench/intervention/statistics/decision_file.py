@@ -206,9 +206,9 @@ def read_decision(folder: Path) -> PilotDecision:
     try:
         return PilotDecision.model_validate_json(document(path))
     except UserError as error:
-        raise UserError(f"{error}; expected a run of eval/pilot.py") from error
+        raise UserError(f"{error}; expected a run of `monitorbench pilot`") from error
     except ValidationError as error:
-        raise UserError(f"{path}: no decision of this version; run eval/pilot.py again") from error
+        raise UserError(f"{path}: no decision of this version; run `monitorbench pilot` again") from error
 
 
 WORDS = {

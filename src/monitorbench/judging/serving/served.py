@@ -94,21 +94,13 @@ def end_address(path: Path, address: Address) -> None:
         write_address(path, address.model_copy(update={"url": None, "key": None}))
 
 
-def described(study: Study) -> Study:
-    """The study with what its servers serve, whether they run or not; waits only for one never heard of."""
-    return _changed(study, waits=False)
-
-
-def reach(study: Study) -> Study:
+def reach(study: Study, *, waits: bool = True) -> Study:
     """The study with the endpoints that its servers are, of its monitor and of its agent, once they answer.
 
-    The same object where it names none. Raises `UserError` where a server is not reached within
-    `server_seconds`.
+    Where it `waits` not, what they served last is enough, whether they run or not, and only one that was
+    never heard of is waited for. The same object where it names no server. Raises `UserError` where a server
+    is not reached within `server_seconds`.
     """
-    return _changed(study, waits=True)
-
-
-def _changed(study: Study, *, waits: bool) -> Study:
     changed: dict[str, Any] = {}
     if study.monitor.kind != "bag_of_words":
         changed["engine"] = _reached(study.engine, study.paths.runs, waits=waits)
@@ -150,7 +142,7 @@ def _wait(file: Path, engine: OpenAiEngine) -> Address:
             return address
         if time.monotonic() >= deadline:
             raise UserError(
-                f"engine.server={engine.server}: {why} ({file}); start eval/serve.py with "
+                f"engine.server={engine.server}: {why} ({file}); start `monitorbench serve` with "
                 f"engine.served_as={engine.server}, or raise engine.server_seconds"
             )
         time.sleep(min(2.0, max(0.1, deadline - time.monotonic())))

@@ -77,7 +77,7 @@ def serve(study: Study) -> Path:
         return serve_pair(study)
     engine = servable(study.engine)
     port = free_port(engine.host, engine.port)
-    served = [_served(variant.monitor, engine) for variant in by_adapter(study)]
+    served = [_served(monitor, engine) for monitor in by_adapter(study.monitor, study.adapters)]
     more = {"adapters": [variant.adapter for variant in served[1:]]} if study.adapters else {}
     identity = {
         "weights": served[0].weights,
@@ -128,8 +128,9 @@ def running_server(study: Study, port: int, log: Path) -> Iterator[VllmServer]:
     environment = {**os.environ, **vllm_environment(engine), **({"VLLM_API_KEY": key} if key else {})}
     weights = weights_that_fit(study.monitor, engine, study.paths.models)
     load_config(weights)  # code of its own is refused in one line here, not in the server's log
-    names = adapter_names(study)
-    folders = [adapter_folder(variant.monitor.adapter) for variant in by_adapter(study)]
+    several = by_adapter(study.monitor, study.adapters)
+    names = adapter_names(several, study.engine)
+    folders = [adapter_folder(monitor.adapter) for monitor in several]
     for folder in folders:
         if folder is not None:
             refuse_unfit_adapter(folder, weights)
@@ -185,19 +186,15 @@ def _lora(adapters: Mapping[str | None, Path | None]) -> list[str]:
     return ["--enable-lora", *limits, "--lora-modules", *modules]
 
 
-def adapter_names(study: Study) -> tuple[str | None, ...]:
-    """A server's names of `monitor.adapter` and each of `adapters`; None for the base.
+def adapter_names(several: Sequence[Monitor], engine: Engine) -> tuple[str | None, ...]:
+    """A server's names of each monitor's adapter; None for the base.
 
     Raises `ConfigError` where two would be called the same.
     """
-    several = by_adapter(study)
-    names = tuple(
-        judge_name(variant.monitor, variant.engine) if variant.monitor.adapter else None
-        for variant in several
-    )
+    names = tuple(judge_name(monitor, engine) if monitor.adapter else None for monitor in several)
     for number, name in enumerate(names):
         if name in names[:number]:
-            earlier, later = (several[index].monitor.adapter for index in (names.index(name), number))
+            earlier, later = (several[index].adapter for index in (names.index(name), number))
             raise ConfigError(
                 f"adapters: {earlier} and {later} would both be called {name}; expected one of them"
             )

@@ -306,5 +306,7 @@ def as_recommendation(found: object) -> Recommendation:
     recommendation = cast(dict[str, Any], found)
     version = recommendation.get("schema_version") if isinstance(found, dict) else None
     if version != SCHEMA_VERSION:
-        raise ValueError(f"schema_version {version}: expected {SCHEMA_VERSION}; run eval/recommend.py again")
+        raise ValueError(
+            f"schema_version {version}: expected {SCHEMA_VERSION}; run `monitorbench recommend` again"
+        )
     return cast(Recommendation, recommendation)

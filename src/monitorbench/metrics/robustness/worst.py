@@ -171,7 +171,7 @@ def as_stress(data: object) -> StressFacts:
     version = data.get("schema_version") if isinstance(data, dict) else None
     if version != STRESS_VERSION:
         raise ValueError(
-            f"schema_version: got {version!r}, expected {STRESS_VERSION}; run eval/stress.py again"
+            f"schema_version: got {version!r}, expected {STRESS_VERSION}; run `monitorbench stress` again"
         )
     return cast("StressFacts", data)
 

@@ -72,7 +72,7 @@ def read_pilot(directory: Path, manifest: Mapping[str, Any], runs: Path) -> Pilo
     stated = [(of.agent, of.condition, of.counts.model_dump()) for of in decision.conditions]
     if counted_cells != stated:
         raise UserError(
-            f"{directory}: decision.json is not of the outcomes.jsonl beside it; run eval/pilot.py again"
+            f"{directory}: decision.json is not of outcomes.jsonl beside it; run `monitorbench pilot` again"
         )
     compared = [
         ComparedCondition(condition, pairs[condition.agent, condition.condition])

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from monitorbench.config.base import UserError
-from monitorbench.config.study import Study
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.statistics.decision_file import (
     DECISION,
@@ -283,22 +282,21 @@ def is_of_a_pilot(directory: Path) -> bool:
     return any((directory / name).is_file() for name in (DECISION, EPISODES, LOCALISATION))
 
 
-def report_pilot(study: Study) -> Path:
-    """Write `report.html` beside the decision in `study.run`, and print it as `eval/pilot.py` does.
+def report_pilot(directory: Path, runs: Path) -> Path:
+    """Write `report.html` beside the decision of a pilot, and print it as `eval/pilot.py` does.
 
     Raises `UserError` where the run has no report, or its files can't be read or don't belong together.
     """
-    directory = study.required_run()
     manifest = read_finished(directory)
     if not (directory / DECISION).is_file():
         raise UserError(
-            f"{directory}: a localisation has no report; localisation.json has all shares, eval/pilot.py "
-            "prints them"
+            f"{directory}: a localisation has no report; localisation.json has all shares, "
+            "`monitorbench pilot` prints them"
             if (directory / LOCALISATION).is_file()
             else f"{directory}: these are the runs of a pilot; expected run=runs/pilot/NAME-HASH, which "
-            "eval/pilot.py printed"
+            "`monitorbench pilot` printed"
         )
-    run = read_pilot(directory, manifest, study.paths.runs)
+    run = read_pilot(directory, manifest, runs)
     write_atomically(directory / "report.html", render_pilot(run, manifest))
     record_files(directory, "report.html")
     show_decision(run.decision)

@@ -116,7 +116,7 @@ def with_baselines(
     if not fitted:
         raise UserError(
             f"combine.baselines=[{','.join(names)}]: {test.data} has no train split with both labels to fit "
-            "them on; build one (data_build/build.py), or expected combine.baselines=[]"
+            "them on; build one (`monitorbench build`), or expected combine.baselines=[]"
         )
     n = len(calibration.samples)
     sides: list[dict[str, Member]] = [{}, {}]

@@ -241,7 +241,7 @@ def pairs_of(runs: tuple[Path, ...], datasets: Path, min_coverage: float) -> lis
             lacks = "test" if partners is tests else "calibration"
             raise UserError(
                 f"recommend.runs: no run of {judge_id(run)} over the {lacks} split beside {run.directory}; "
-                "expected both, of the same judge (eval/evaluate.py evaluate.split=...)"
+                "expected both, of the same judge (`monitorbench evaluate evaluate.split=...`)"
             )
     renamed = with_distinct_names(list(tests.values()))
     first = renamed[0]

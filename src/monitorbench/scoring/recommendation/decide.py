@@ -5,6 +5,7 @@ among the runs that are scored, at their operating points or by their own answer
 """
 
 from collections.abc import Mapping, Sequence
+from glob import escape
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ def recommended(
     each = study.calibrate.model_copy(update={"n_candidates": n_candidates})
     candidates = [any_threshold(each, study.recommend, pair, deployment) for pair in pairs]
     contenders = [contender for contender, _ in candidates]
-    checks = shortcuts_over(study, data)
+    checks = shortcuts_over(study.paths.runs, data)
     recommendation = assembled(
         contenders,
         shortcuts_at(each, study.recommend, checks, pairs[0], deployment),
@@ -110,17 +111,21 @@ def decision_of(
     """Decide among scored runs, for `metrics.json`.
 
     Candidates are the operating points, each at its own threshold; without any point they are all monitors,
-    by their own answers. Where the run that a point was calibrated on is gone, or is of another dataset, all
-    is decided on the test split, as it is for own answers. `voids` says by monitor and prompt what makes a
-    point's promise void.
+    by their own answers. Those that give no scores are read as `recommended` reads them where their runs over
+    the calibration split lie beside. Where the run that a point was calibrated on is gone, or is of another
+    dataset, all is decided on the test split, as it is for own answers. `voids` says by monitor and prompt
+    what makes a point's promise void.
     """
     read = _on_shared_samples([judged.evaluation for judged in points] or evaluations)
     data, n = read[0].data, len(read)
     calibrations = [_calibration_run(judged) for judged in points]
     on_both = [(judged, of) for judged, of in zip(calibrations, read, strict=False) if judged is not None]
     is_calibrated = bool(points) and len(on_both) == n
+    if not points and (pairs := _answers_on_both(read)):
+        deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
+        return decision_facts(recommended(study, pairs, None, {}, deployment))
     deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
-    checks = shortcuts_over(study, data)
+    checks = shortcuts_over(study.paths.runs, data)
     if is_calibrated:
         pairs = [CandidateRuns(judged._replace(monitor=of.monitor), of) for judged, of in on_both]
         candidates = [
@@ -199,6 +204,21 @@ def _calibration_run(one: PointAt) -> Evaluation | None:
         return read_evaluation(one.evaluation.data.parent, judged)
     except UserError:  # moved or removed; `points` says so
         return None
+
+
+def _answers_on_both(evaluations: Sequence[Evaluation]) -> list[CandidateRuns]:
+    """Pair monitors without scores with their runs over the calibration split; empty unless all can be."""
+    pairs = []
+    for of in evaluations:
+        stem = escape(of.directory.name.rpartition(f"-{Split.TEST}-")[0])
+        if not (stem and np.isnan(of.judged.scores).all()):
+            return []
+        for directory in sorted(of.directory.parent.glob(f"{stem}-{Split.CALIBRATION}-*")):
+            held = read_evaluation(of.data.parent, directory)
+            if (held.judge_hash, held.data) == (of.judge_hash, of.data):
+                pairs.append(CandidateRuns(held._replace(monitor=of.monitor), of))
+                break
+    return pairs if len(pairs) == len(evaluations) else []
 
 
 def _kept(one: PointAt, n_candidates: int) -> PromiseKept | None:

@@ -70,7 +70,7 @@ def _pilot(directory: Path | None, pairs: Sequence[CandidateRuns]) -> PilotSaid 
     if _DECISION not in read_finished(directory).get("files", {}):
         raise UserError(
             f"recommend.pilot={directory}: {kind_of(directory)} without {_DECISION}; expected a run of "
-            "eval/pilot.py"
+            "`monitorbench pilot`"
         )
     decision, results = read_checked(directory, _DECISION), read_finished(directory)["results"]
     critic = results.get("monitor", "")
