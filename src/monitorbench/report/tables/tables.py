@@ -140,7 +140,7 @@ def _print_monitors(console: Console, results: Results, cells: Sequence[str] | N
     for prompt in results["table"].prompts():
         start_table(
             console,
-            f"Prompt: {prompt}, own answers   (95 % intervals; unsc. = answers without a label)",
+            f"Prompt: {prompt}, own answers   (95 % intervals; unsc.: no label)",
             _MONITOR_COLUMNS,
         )
         for cell in results["table"].cells_under(prompt):
