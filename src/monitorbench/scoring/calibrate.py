@@ -226,7 +226,7 @@ def _rates_in_words(at: Numbers, base_rate: float) -> str:
 
 
 def _share(of: Number, *, with_interval: bool = False) -> str:
-    if of.value is None:
+    if of.value is None or (of.low, of.high) == (0, 1):
         return "unknown"
     inside = f" [{of.low:.3f}, {of.high:.3f}]" if with_interval and of.interval else ""
     return f"{of.value:.3f}{inside}"
