@@ -9,8 +9,7 @@ together moves a score by more.
 from itertools import chain
 from pathlib import Path
 
-from benchmarks.judged import composed
-from benchmarks.measuring import Measured, Ratio, Result, script
+from benchmarks.measuring import Measured, Ratio, Result, composed, script
 from monitorbench.corpus.build import ensure
 from monitorbench.engines.stored.model_folder import load_causal_lm
 from monitorbench.engines.weights import weights_folder

@@ -12,8 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
-from benchmarks.judged import composed
-from benchmarks.measuring import ROOT, Measured, Ratio, Result, apart, script
+from benchmarks.measuring import ROOT, Measured, Ratio, Result, apart, composed, script
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.paper.candidates import located

@@ -30,20 +30,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
-from benchmarks.judged import body_of, composed, judged_samples
-from benchmarks.measuring import ROOT, RUN, Ratio, Result
-from monitorbench.config.deployment import Serve
-from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
+from benchmarks.guardrail_served import BODIES, TIMEOUT, WARM_UP, Taken
+from benchmarks.judged import judged_samples
+from benchmarks.measuring import ROOT, RUN, Ratio, Result, body_of
 from monitorbench.guardrail.decision import read_lines
-from monitorbench.guardrail.monitor import OpenMonitor
-from monitorbench.guardrail.runner import Runner
-from monitorbench.guardrail.service import DECISIONS, PATH, serving
-from monitorbench.judging.judge import Judge, Question, judge_spec
-from monitorbench.judging.serving.asked import asked_in, json_in, sample_asked
-from monitorbench.records import Sample, Verdict
-from monitorbench.scoring.operating_point import CalibratedThreshold, threshold_point
+from monitorbench.guardrail.service import DECISIONS, PATH
+from monitorbench.records import Sample
 
-TIMEOUT = 120.0
 BROKEN = (b"{", b'{"request": "a"}', b"[" * 5000, b"\xff\xfe")
 LARGE = json.dumps({"request": "a", "response": "x" * 20 * 2**20}).encode()
 ODD_EACH = 25
@@ -62,18 +55,6 @@ class Reply(NamedTuple):
     def passed_unscored(self) -> bool:
         """Whether the guardrail let the request through without a score, which must never be."""
         return self.answer.get("action") == "pass" and self.answer.get("score") is None
-
-
-@contextmanager
-def running(server: Any) -> Iterator[int]:
-    """Serve in a thread of its own while the body runs; yields the port."""
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.port
-    finally:
-        server.shutdown()
-        thread.join()
 
 
 def ask(port: int, body: bytes, path: str = PATH) -> Reply:
@@ -143,8 +124,7 @@ def safety_ratios(replies: Sequence[Reply], log: Any, n_others: int = 0) -> dict
     }
 
 
-WARM_UP, MOST_ADDED_MS, MOST_MEBIBYTES = 3, 3, 1024
-_BODIES = "bodies.jsonl"
+MOST_ADDED_MS, MOST_MEBIBYTES = 3, 1024
 
 
 def main(
@@ -153,7 +133,7 @@ def main(
     """Ask one by one, then at once, then for a while."""
     settings = ["engine=transformers", f"paths.data={work / 'data'}", *settings]
     samples = _shortest(settings, requests)
-    (work / _BODIES).write_bytes(b"\n".join(map(body_of, samples)))
+    (work / BODIES).write_bytes(b"\n".join(map(body_of, samples)))
     with _apart(work, settings) as service:
         while_loading, loaded = service.mebibytes("VmHWM"), service.mebibytes("VmRSS")
         own = service.mebibytes("RssAnon")
@@ -207,14 +187,6 @@ def _ask_one_by_one(service: "_Service", samples: Sequence[Sample]) -> tuple[lis
     return waited, time.process_time() + service.processor_seconds() - cpu
 
 
-class _Taken(NamedTuple):
-    """What the judge itself took for each request."""
-
-    took: list[float]
-    cpu: list[float]
-    """Processor seconds of the service meanwhile."""
-
-
 class _Service:
     """A process that serves a judge, and what the system says of it."""
 
@@ -240,15 +212,21 @@ class _Service:
         """Processor time so far."""
         return float(sum(self._process.cpu_times()[:2]))
 
-    def judged(self, n: int) -> _Taken:
+    def judged(self, n: int) -> Taken:
         """Of the `n` requests behind those of the warm-up; known once it has ended."""
-        return _Taken(*(each[WARM_UP : WARM_UP + n] for each in json.loads(self.last_line)))
+        return Taken(*(each[WARM_UP : WARM_UP + n] for each in json.loads(self.last_line)))
 
 
 @contextmanager
 def _apart(work: Path, settings: list[str]) -> Iterator[_Service]:
     """Serve the judge of these settings in a process of its own while the body runs."""
-    command = [sys.executable, str(RUN), "--side", "guardrail:serve_judge", json.dumps([str(work), settings])]
+    command = [
+        sys.executable,
+        str(RUN),
+        "--side",
+        "guardrail_served:serve_judge",
+        json.dumps([str(work), settings]),
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdin=PIPE, stdout=PIPE, text=True) as process:
         service = _Service(process)
         try:
@@ -256,65 +234,3 @@ def _apart(work: Path, settings: list[str]) -> Iterator[_Service]:
         finally:
             rest, _ = process.communicate()  # the end of its input ends it
             service.last_line = (rest.strip().splitlines() or [""])[-1]
-
-
-def serve_judge(work: str, settings: list[str]) -> _Taken:
-    """Serve a judge at the median of its scores until the input ends; prints the port first."""
-    folder, study = Path(work), composed("evaluate", settings)
-    spec = judge_spec(study.monitor, study.engine, study.prompt)
-    judge = TimedJudge(open_part(ServedJudge(spec, study), TIMEOUT))
-    scores = []
-    for body in (folder / _BODIES).read_bytes().splitlines():
-        (verdict,) = judge.verdicts([sample_asked(asked_in(json_in(body), "show").exchange, None)])
-        scores.append(verdict.score or 0.0)
-    judge.taken = _Taken([], [])
-    bound = f"{spec.monitor.name}/benchmark/0"
-    runner = Runner(spec.monitor.name, lambda: judge, lambda: judge)
-    point = threshold_point(threshold_at(float(np.median(scores)), bound))
-    monitor = OpenMonitor(Calibrated(folder, point, folder, None, {}), {bound: runner})
-    serve = Serve(guardrail=True, timeout_seconds=TIMEOUT, at_once=1000)
-    with serving(monitor, serve, folder, 0, None) as (server, _), running(server) as port:
-        print(port, flush=True)
-        sys.stdin.read()
-    runner.close()
-    return judge.taken
-
-
-class TimedJudge(Judge):
-    """A judge, and what each call of its `verdicts` took."""
-
-    def __init__(self, judge: Judge) -> None:
-        super().__init__(judge.prompt)
-        self._judge = judge
-        self.taken = _Taken([], [])
-
-    def question(self, sample: Sample) -> Question:
-        """See `Judge.question`."""
-        return self._judge.question(sample)
-
-    def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
-        """See `Judge.ask`."""
-        return self._judge.ask(questions)
-
-    def verdicts(self, samples: Sequence[Sample]) -> list[Verdict]:
-        """See `Judge.verdicts`."""
-        began, cpu = time.perf_counter(), time.process_time()
-        verdicts = self._judge.verdicts(samples)
-        self.taken.took.append(time.perf_counter() - began)
-        self.taken.cpu.append(time.process_time() - cpu)
-        return verdicts
-
-
-def threshold_at(threshold: float, monitor: str) -> CalibratedThreshold:
-    """Make a threshold that promises nothing."""
-    return CalibratedThreshold(
-        method="neyman_pearson",
-        monitor=monitor,
-        category="",
-        data="benchmark",
-        part="whole",
-        alpha=0.5,
-        n=0,
-        n_unscored=0,
-        threshold=threshold,
-    )

@@ -30,10 +30,9 @@ from benchmarks.guardrail import (
     ask_at_once,
     load,
     percentiles,
-    running,
     safety_ratios,
-    threshold_at,
 )
+from benchmarks.guardrail_served import running, threshold_at
 from benchmarks.judged import judged_samples
 from benchmarks.measuring import ROOT, Ratio, Result
 from monitorbench.config.deployment import Serve
@@ -42,7 +41,8 @@ from monitorbench.guardrail.calibrated import Calibrated, ServedJudge, open_part
 from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import DECISIONS, serving
-from monitorbench.judging.judge import judge_spec, sample_of
+from monitorbench.judging.identity import judge_spec
+from monitorbench.judging.judge import sample_of
 from monitorbench.judging.serving.served import address_file, reach
 from monitorbench.scoring.operating_point import threshold_point
 

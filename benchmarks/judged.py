@@ -1,18 +1,13 @@
-"""What benchmarks judge: studies as scripts compose them, the starter's samples, plain and simulated ones."""
+"""What benchmarks judge: the starter's samples, plain and simulated ones."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
 
-from benchmarks.measuring import ROOT
-from monitorbench.config.base import ConfigError
-from monitorbench.config.load import load
+from benchmarks.measuring import composed
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -51,15 +46,6 @@ class Judged(NamedTuple):
         return [sample for sample, ids in pairs if len(ids) <= fits][:most]
 
 
-def composed(primary: str, settings: Sequence[str]) -> Study:
-    """Compose the study of a script: `evaluate` for `eval/evaluate.py`. Raises `SystemExit` of one line."""
-    try:
-        with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-            return load(compose(primary, list(settings)))
-    except (HydraException, ConfigError) as error:
-        raise SystemExit(f"error: {str(error).splitlines()[0]}") from None
-
-
 def judged_samples(settings: Sequence[str]) -> Judged:
     """Build the test split and convert the weights where they are not there yet, then render."""
     study = composed("evaluate", settings)
@@ -67,11 +53,6 @@ def judged_samples(settings: Sequence[str]) -> Judged:
     weights = weights_folder(study.monitor, study.paths.models)
     renderer = Renderer(study.prompt, load_tokenizer(weights), study.monitor.opening)
     return Judged(study, samples, [renderer.render(sample) for sample in samples], renderer, weights)
-
-
-def body_of(sample: Sample) -> bytes:
-    """The JSON that a client sends of a sample."""
-    return json.dumps(sample.model_dump(mode="json", include={"request", "response"})).encode()
 
 
 CELL = Cell(Category.SAFETY_PERMISSION, Task.QA)

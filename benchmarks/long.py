@@ -13,19 +13,17 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.judged import composed
-from benchmarks.measuring import Measured, Ratio, Result, apart
+from benchmarks.measuring import Measured, Ratio, Result, apart, composed
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.weights import weights_folder
-from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.identity import judge_spec
 from monitorbench.judging.open import open_judge
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample, Split
-from monitorbench.stress.changes.insertions import CHARACTERS_A_TOKEN
-from monitorbench.stress.changes.turns import lengthened
+from monitorbench.stress.changes.insertions import CHARACTERS_A_TOKEN, lengthened
 
 WAYS = {"chunk": ("unit=chunk",), "ledger": ("unit=ledger", "prompt=ledger")}
 MOST_MIB, MOST_COST = 6 * 1024, 1.3

@@ -1,4 +1,4 @@
-"""How benchmarks measure: wall time and memory of a command, side by side, and what comes out of it."""
+"""How benchmarks measure: studies as scripts compose them, time and memory of a command, what comes out."""
 
 import json
 import os
@@ -11,6 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import psutil
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+
+from monitorbench.config.base import ConfigError
+from monitorbench.config.load import load
+from monitorbench.config.study import Study
+from monitorbench.records import Sample
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = ROOT / "benchmarks" / "run.py"
@@ -137,5 +144,20 @@ def over_usual(ours: Measured, usual: Measured, seconds: float, mib: float) -> d
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process's environment with some changes."""
-    return {**os.environ, **changes}
+    """This process's environment with some changes; Python keeps its bytecode, as it does for a user."""
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**usual, **changes}
+
+
+def composed(primary: str, settings: Sequence[str]) -> Study:
+    """Compose the study of a script: `evaluate` for `eval/evaluate.py`. Raises `SystemExit` of one line."""
+    try:
+        with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+            return load(compose(primary, list(settings)))
+    except (HydraException, ConfigError) as error:
+        raise SystemExit(f"error: {str(error).splitlines()[0]}") from None
+
+
+def body_of(sample: Sample) -> bytes:
+    """The JSON that a client sends of a sample."""
+    return json.dumps(sample.model_dump(mode="json", include={"request", "response"})).encode()

@@ -22,8 +22,8 @@ from typing import Any
 import uvicorn
 from playwright.sync_api import sync_playwright
 
-from benchmarks.judged import composed, sample
-from benchmarks.measuring import Ratio, Result, timed
+from benchmarks.judged import sample
+from benchmarks.measuring import Ratio, Result, composed, timed
 from monitorbench import records
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.judged import composed
-from benchmarks.measuring import Result, apart, over_usual, script
+from benchmarks.measuring import Result, apart, composed, over_usual, script
 from monitorbench import records
 from monitorbench.corpus.store import ShardWriter
-from monitorbench.records import SAMPLE_SCHEMA, Category, Cell, Label, Message, Role, Split, Task
+from monitorbench.records import Category, Cell, Label, Message, Role, Split, Task
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.verdict_log import open_verdict_log
+from monitorbench.sample_table import SAMPLE_SCHEMA
 
 SECONDS, MIB, DRAWS = 20, 1536, 2
 """Seconds and MiB that the judge's own numbers may take on two cores; draws of the usual way."""

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.guardrail import ask, running, threshold_at
-from benchmarks.judged import body_of, composed
-from benchmarks.measuring import ROOT, Ratio, Result, apart, timed
+from benchmarks.guardrail import ask
+from benchmarks.guardrail_served import running, threshold_at
+from benchmarks.measuring import ROOT, Ratio, Result, apart, body_of, composed, timed
 from monitorbench.config.deployment import Serve
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.hardware import cpu_multiplies_bf16
@@ -28,7 +28,8 @@ from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.service import serving
-from monitorbench.judging.judge import Judge, judge_spec, sample_of
+from monitorbench.judging.identity import judge_spec
+from monitorbench.judging.judge import Judge, sample_of
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.served import free_port
 from monitorbench.judging.serving.vllm_server import running_server

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.judged import composed
-from benchmarks.measuring import Ratio, Result, apart, in_turns
+from benchmarks.measuring import Ratio, Result, apart, composed, in_turns
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.judged import composed, sample
-from benchmarks.measuring import Ratio, Result, apart, timed
+from benchmarks.judged import sample
+from benchmarks.measuring import Ratio, Result, apart, composed, timed
 from monitorbench.config.study import Study
 from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.weights import weights_folder

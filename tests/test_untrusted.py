@@ -46,7 +46,7 @@ from monitorbench.scoring.control import outcomes as control
 from monitorbench.sources.archive import regular_files
 from monitorbench.sources.fetch import local
 from monitorbench.sources.files import team_jsonl
-from monitorbench.untrusted_rows import parquet_table
+from monitorbench.untrusted_parquet import parquet_table
 
 ROW = {"id": "a", "label": 1, "score": 0.5, "response": "x" * 1000}
 LINE = json.dumps(ROW).encode() + b"\n"

@@ -14,8 +14,8 @@ from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.drift import DRIFTED, drift
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Mix, question_weights, weighted_tail
 from monitorbench.records import Split
+from monitorbench.scoring.calibrate import calibrated
 from monitorbench.scoring.calibration_split import calibration_scores
-from monitorbench.scoring.operating_point import calibrated
 
 ALPHA, DELTA, PER_CELL = 0.05, 0.05, 40
 SPREAD = 8

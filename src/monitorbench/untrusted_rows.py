@@ -1,20 +1,16 @@
-"""Rows of files that other people wrote, each with its place: CSV, JSON lines, JSON and Parquet.
+"""Rows of files that other people wrote, each with its place: CSV, JSON lines and JSON.
 
 Promises: `untrusted`'s limits hold; JSON is read as `strict_json` has it, every value of a CSV is the text
 that was written; what is no row is one `UserError` with its line or entry.
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
@@ -29,15 +25,13 @@ from monitorbench.untrusted import (
     lines,
     opened,
     refuse_rows,
-    refuse_unpacked,
     text_lines,
 )
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_NO_TEXT = (b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")
 _HEAD = 65_536
-_CELL_BYTES = 16
-"""Bytes counted for a value of a fixed width in a Parquet file, and for an entry of a list."""
 
 
 class ForeignRow(NamedTuple):
@@ -59,10 +53,12 @@ def rows(file: Path, setting: str = "") -> Iterator[ForeignRow]:
         raise UserError(f"{setting}={file}: no such file; expected one with a row a line")
     opened(file).close()
     if name.endswith(DELIMITED):
-        read = _csv_rows(file)
+        read = csv_rows(file)
     elif name.endswith(JSON):
         read = json_rows(file)
     elif name.endswith(PARQUET):
+        from monitorbench.untrusted_parquet import parquet_rows  # pyarrow: not for who reads JSON alone
+
         read = parquet_rows(file)
     else:
         raise UserError(f"{file}: no ending that says what it is; expected one of {', '.join(TABLES)}")
@@ -106,6 +102,7 @@ def header(file: Path) -> list[str]:
         raise UserError(f"{file}: can't be read ({error}); expected CSV in UTF-8") from error
     if not names:
         raise UserError(f"{file}: nothing in it; expected a header line and a row a line")
+    names = [name.strip() for name in names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise UserError(f"{file}, line 1: column {twice!r} is there twice; expected each name once")
@@ -113,11 +110,11 @@ def header(file: Path) -> list[str]:
 
 
 def delimiter(file: Path) -> str:
-    """The tab of a `.tsv`; else a comma, or a semicolon or tab where the header has that and no comma."""
+    """The tab of a `.tsv`; else the one of `,`, `;`, tab and `|` that makes most names of the header."""
     if ".tsv" in (suffix.lower() for suffix in file.suffixes):
         return "\t"
     first = next((text for text in islice(text_lines(file), 100) if text.strip()), "")
-    return next((mark for mark in (",", ";", "\t") if mark in first), ",")
+    return max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), ())))
 
 
 def numbered(file: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
@@ -135,13 +132,18 @@ def numbered(file: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
         began = reader.line_num + 1
 
 
-def _csv_rows(file: Path) -> Iterator[ForeignRow]:
+def csv_rows(file: Path) -> Iterator[ForeignRow]:
+    """Each row of a CSV under the header's names; raises `UserError` for one with more or fewer values."""
     names = header(file)
     began = 1
     try:
         for began, values in islice(numbered(file, strict=True), 1, None):
             if len(values) != len(names):
-                raise UserError(f"{file}, line {began}: {len(values)} values under {len(names)} names")
+                header_line = delimiter(file).join(names)[:60]
+                raise UserError(
+                    f"{file}, line {began}: {len(values)} values under {len(names)} names "
+                    f"({header_line!r}); expected CSV in UTF-8, the columns' names in its first line"
+                )
             yield ForeignRow(f"line {began}", dict(zip(names, values, strict=True)))
     except UnicodeDecodeError as error:
         raise no_utf8(file) from error
@@ -155,7 +157,8 @@ def _csv_rows(file: Path) -> Iterator[ForeignRow]:
 def json_rows(file: Path, list_at: str = "") -> Iterator[ForeignRow]:
     """Each object of JSON lines, of an array, or of an object with a row for each id; or the one object.
 
-    An object of `columns` and `data`, as tables of Weights & Biases and pandas are written, has a row a list.
+    An object of `columns` and `data`, as tables of Weights & Biases and pandas are written, has a row a list;
+    one with the values of each column by row number, as pandas writes it otherwise, is that table.
     With `list_at`, in dots as `results.results`, the rows are the objects of that list in each of these.
 
     Raises `UserError` with the line, or the entry, for what is no JSON object.
@@ -176,6 +179,12 @@ def json_rows(file: Path, list_at: str = "") -> Iterator[ForeignRow]:
                 raise UserError(f"{file}, {place}: {list_at}, entry {number}: no JSON object")
             refuse_rows(file, n_rows := n_rows + 1)
             yield ForeignRow(f"{place}, entry {number}", entry)
+
+
+def lists_of(file: Path) -> list[str]:
+    """Names, in dots, of the lists of objects in the one object that a JSON file holds; else none."""
+    outer = list(islice(_outer_rows(file, is_table=False), 2))
+    return list(_lists_in(outer[0].fields)) if len(outer) == 1 else []
 
 
 def _lists_in(fields: Mapping[str, Any], prefix: str = "", depth: int = 3) -> Iterator[str]:
@@ -203,7 +212,11 @@ def _outer_rows(file: Path, *, is_table: bool = True) -> Iterator[ForeignRow]:
         and value
         and all(isinstance(row, dict) for row in value.values())
     ):
-        value = [{"id": key, **row} for key, row in value.items()]
+        numbers = [str(i) for i in range(len(next(iter(value.values()))))]
+        if numbers and all(list(column) == numbers for column in value.values()):
+            value = [{name: column[i] for name, column in value.items()} for i in numbers]
+        else:
+            value = [{"id": key, **row} for key, row in value.items()]
     for number, entry in enumerate(value if isinstance(value, list) else [value], 1):
         if not isinstance(entry, dict):
             raise UserError(f"{file}, entry {number}: no JSON object; expected an object an entry")
@@ -260,103 +273,14 @@ def json_object(file: Path, expected: str) -> dict[str, Any]:
     return value
 
 
-# --- Parquet -------------------------------------------------------------------------------------------
-
-
-def parquet_batches(
-    file: Path, names: Sequence[str] | None = None, rows: int | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file, so many at a time, its columns of these names or paths.
-
-    A few bytes can stand for millions of equal values, so what they come to is counted before it is written
-    out. Raises `UserError` where that is too much, and what pyarrow raises for what is no Parquet file.
-    """
-    opened(file).close()
-    schema, metadata = pq.read_schema(file), pq.read_metadata(file)
-    names = schema.names if names is None else names
-    leaves = [metadata.schema.column(i) for i in range(metadata.num_columns)]
-    texts = [
-        leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and ".key_value" not in leaf.path
-    ]
-    with pq.ParquetFile(file, read_dictionary=texts) as parquet:
-        refuse_rows(file, metadata.num_rows)
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        columns = [group.column(i) for group in groups for i in range(metadata.num_columns)]
-        n_values = sum(c.num_values for c in columns if c.path_in_schema.startswith(tuple(names)))
-        refuse_unpacked(file, n_values * _CELL_BYTES)
-        if rows is None:  # a row of lists and objects is much as an object of Python
-            rows = 256 if any(pa.types.is_nested(schema.field(name).type) for name in names) else 65_536
-        unpacked = 0
-        for batch in in_time(file, parquet.iter_batches(rows, columns=list(names))):
-            unpacked += sum(map(_unpacked, batch.columns))
-            refuse_unpacked(file, unpacked)
-            plain = [column.cast(_plain(column.type)) for column in batch.columns]
-            yield pa.RecordBatch.from_arrays(plain, batch.schema.names)
-
-
-def parquet_table(file: Path, names: Sequence[str] | None = None) -> pa.Table:
-    """All rows of a Parquet file, as `parquet_batches` reads them."""
-    batches = list(parquet_batches(file, names, 65_536))
-    return pa.Table.from_batches(batches) if batches else pq.read_table(file, columns=names)
-
-
-def _unpacked(column: pa.Array) -> int:
-    """Bytes of a column whose dictionaries are written out."""
-    if pa.types.is_dictionary(column.type):
-        lengths = pc.binary_length(column.dictionary).take(column.indices)
-        return (pc.sum(lengths).as_py() or 0) + len(column)
-    if pa.types.is_struct(column.type):
-        return sum(map(_unpacked, column.flatten()))
-    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        return _CELL_BYTES * len(column) + _unpacked(column.flatten())
-    return int(column.nbytes)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type without dictionaries."""
-    if pa.types.is_dictionary(kind):
-        return kind.value_type
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        inner = kind.value_field.with_type(_plain(kind.value_type))
-        return pa.list_(inner) if pa.types.is_list(kind) else pa.large_list(inner)
-    return kind
-
-
-def parquet_rows(file: Path, batches: Iterable[pa.RecordBatch] | None = None) -> Iterator[ForeignRow]:
-    """Each row without null fields, which Parquet can't tell from absent ones; of all `batches`, or some.
-
-    Raises `UserError` for what is no Parquet file.
-    """
-    try:
-        in_batches = parquet_batches(file) if batches is None else batches
-        fields = (row for batch in in_batches for row in batch.to_pylist())
-        for number, row in enumerate(fields, 1):
-            yield ForeignRow(f"row {number}", without_nulls(row))
-    except (pa.ArrowException, OSError) as error:
-        raise no_parquet(file, error) from error
-
-
-def without_nulls(value: Any) -> Any:
-    """Return a value of a Parquet file without null fields, which other rows may have put there."""
-    if isinstance(value, dict):
-        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
-    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
-
-
-def no_parquet(file: Path, error: Exception) -> UserError:
-    """The error for a file that pyarrow can't read."""
-    reason = " ".join(str(error).split())[:160]
-    return UserError(f"{file}: no Parquet file ({reason}); expected one with a row a score")
-
-
 def no_utf8(file: Path) -> UserError:
     """The error for a text in another encoding: its first byte that is no UTF-8, by line and column."""
     with opened(file) as stream:
         for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES), b""), 1):
             if number == 1 and line.startswith(_UTF_16):
                 return UserError(f"{file}: UTF-16; save it as UTF-8")
+            if number == 1 and line.startswith(_NO_TEXT):
+                return UserError(f"{file}: packed (zip, gzip, zstd or Parquet), no text; unpack or rename it")
             try:
                 line.decode()
             except UnicodeDecodeError as error:

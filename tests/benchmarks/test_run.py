@@ -13,8 +13,7 @@ import pytest
 from small_models import tiny_model
 
 from benchmarks import run
-from benchmarks.judged import composed
-from benchmarks.measuring import Ratio, Result
+from benchmarks.measuring import Ratio, Result, composed
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = "numpy,pyarrow,hydra,torch,transformers,vllm,monitorbench"

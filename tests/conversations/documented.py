@@ -104,6 +104,26 @@ FORMS: dict[str, Any] = {
             {"role": "model", "parts": [{"text": "Done."}]},
         ]
     },
+    "google, as its library writes it": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "List."}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"text": "I look.", "thought": True, "thought_signature": None},
+                    {
+                        "function_call": {"id": None, "name": "bash", "args": ARGUMENTS},
+                        "thought_signature": SIGNED,
+                    },
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [{"function_response": {"name": "bash", "response": {"output": "a.txt"}}}],
+            },
+            {"role": "model", "parts": [{"text": "Done."}]},
+        ]
+    },
     "bedrock": [
         {"role": "user", "content": [{"text": "List."}]},
         {
@@ -267,10 +287,13 @@ EXPECTED: dict[str, tuple[Message, ...]] = dict.fromkeys(FORMS, READ) | {
     ),
     "anthropic": (READ[0], _called("toolu_1"), _OF_THE_USER, READ[3]),
     "bedrock": (READ[0], _called("tooluse_1"), _OF_THE_USER, READ[3]),
-    "google": (
-        READ[0],
-        _called(""),
-        _OF_THE_USER.model_copy(update={"content": '{"output": "a.txt"}'}),
-        READ[3],
+    **dict.fromkeys(
+        ("google", "google, as its library writes it"),
+        (
+            READ[0],
+            _called(""),
+            _OF_THE_USER.model_copy(update={"content": '{"output": "a.txt"}'}),
+            READ[3],
+        ),
     ),
 }

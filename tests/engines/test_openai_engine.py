@@ -267,10 +267,23 @@ def test_reasoning_in_the_text_is_cut_off_and_kept(server):
     assert (reply.text.strip(), reply.reasoning, reply.top_logprobs) == ("yes", "no wait", {"yes": -0.3})
 
 
-@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
-def test_reasoning_that_the_endpoint_sets_apart_is_kept(server, name):
-    """Else nobody could read why a reasoning monitor raised the alarm."""
-    assert one(server, Answer(chat("yes", **{name: "It lies."}))).reasoning == "It lies."
+@pytest.mark.parametrize(
+    "thoughts",
+    [
+        {"reasoning_content": "It lies."},
+        {"reasoning": "It lies.", "reasoning_content": "It lies."},
+        {"reasoning": None, "reasoning_details": [{"type": "reasoning.text", "text": "It lies."}]},
+        {"thinking_blocks": [{"type": "thinking", "thinking": "It lies.", "signature": ""}]},
+        {"thinking": "It lies."},
+    ],
+    ids=lambda thoughts: "+".join(thoughts),
+)
+def test_reasoning_that_the_endpoint_sets_apart_is_kept(server, thoughts):
+    """Else nobody could read why a reasoning monitor raised the alarm, or that it used up the tokens."""
+    assert one(server, Answer(chat("yes", **thoughts))).reasoning == "It lies."
+    cut = one(server, Answer(chat(None, finish="max_tokens", **thoughts)))
+    assert (cut.failure, cut.finish_reason) == ("empty", "length")
+    assert "set monitor.reasoning" in cut.detail
 
 
 def test_an_answer_in_parts_is_its_text(server):
@@ -285,7 +298,7 @@ def test_an_answer_in_parts_is_its_text(server):
     assert one(server, Answer(json.dumps(body).encode())).failure == "bad_response"
 
 
-@pytest.mark.parametrize("finish", ["eos", "eos_token"])
+@pytest.mark.parametrize("finish", ["eos", "eos_token", "STOP", "COMPLETE"])
 def test_other_servers_words_for_a_whole_answer_are_known(server, finish):
     """Else a monitor behind Text Generation Inference or Together would have no verdict at all."""
     reply = one(server, Answer(chat("yes", finish=finish)))
@@ -299,6 +312,31 @@ def test_tokens_spelt_alike_add_up(server):
     top.append(top[0])
     reply = one(server, Answer(json.dumps(body).encode()))
     assert reply.top_logprobs == {"yes": pytest.approx(math.log(0.5))}
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        {"tokens": ["yes"], "token_logprobs": [-0.3], "top_logprobs": [{"yes": -0.3, "no": -1.5}]},
+        {"content": [{"token": "yes", "logprob": -0.3, "top_logprobs": {"yes": -0.3, "no": -1.5}}]},
+        {"tokens": ["yes"], "token_logprobs": [-0.3], "top_logprobs": None},
+    ],
+    ids=["lists", "object", "alone"],
+)
+def test_log_probabilities_in_other_servers_forms_are_read(server, logprobs):
+    """Else a monitor behind Together or Fireworks would have no score, and never be told why."""
+    body = json.loads(chat("yes"))
+    body["choices"][0]["logprobs"] = logprobs
+    top = one(server, Answer(json.dumps(body).encode())).top_logprobs
+    assert top == ({"yes": -0.3, "no": -1.5} if logprobs.get("top_logprobs", "in content") else {"yes": -0.3})
+
+
+def test_an_alternative_of_null_is_minus_infinity(server):
+    """Else a server whose JSON has no infinity, such as llama.cpp's, would lose each certain verdict."""
+    certain = one(server, Answer(chat("yes", logprobs={"yes": -0.0, "no": None})))
+    assert (certain.failure, certain.top_logprobs) == (None, {"yes": 0.0, "no": -9999.0})
+    nothing = one(server, Answer(chat("yes", logprobs={"yes": None, "no": None})))
+    assert (nothing.failure, nothing.top_logprobs) == ("bad_response", None)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -11,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scripted_monitor import running, threshold
-from small_models import smollm2_folder
+from small_models import smollm2_folder, tiny_model
 from studies import study as composed
 
 from monitorbench.config.base import ConfigError, UserError
@@ -25,7 +28,8 @@ from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.guardrail.serve import serve
 from monitorbench.interop.imports.stage import import_scores
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.judging.judge import judge_spec, sample_of
+from monitorbench.judging.identity import judge_spec
+from monitorbench.judging.judge import sample_of
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.http import HttpServer
 from monitorbench.records import Message, Role, Sample, Split
@@ -245,3 +249,36 @@ def test_the_real_model_is_served_as_it_judges(tmp_path: Path):
             status, answer = served.post({"request": "Clean up.", "response": said})
         assert (status, answer["action"]) == (200, action)
         assert answer["score"] == pytest.approx(score, abs=1e-6)
+
+
+SERVES = """
+import sys
+from pathlib import Path
+
+from studies import study
+
+import monitorbench.guardrail.serve
+from monitorbench.guardrail.calibrated import ServedJudge, open_part
+from monitorbench.judging.identity import judge_spec
+
+folder = Path(sys.argv[1])
+settings = ("engine=transformers", "engine.device=cpu", f"monitor.path={folder}", f"paths.runs={folder}")
+asked = study(*settings, primary="evaluate")
+judge = open_part(ServedJudge(judge_spec(asked.monitor, asked.engine, asked.prompt), asked), 600)
+unused = {"pyarrow", "pandas", "scipy", "datasets", "sklearn"}
+print(*sorted(unused & {*sys.modules}))
+"""
+
+
+def test_a_served_model_holds_no_library_of_tables(tmp_path: Path):
+    """If it failed: each guardrail of a small model would take 80 MB more, without a use for it."""
+    model = tiny_model(tmp_path / "model")
+    tests = Path(__file__).parents[1]
+    served = subprocess.run(
+        [sys.executable, "-c", SERVES, str(model)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert served.stdout.split() == []

@@ -14,7 +14,8 @@ from monitorbench.config.study import Study
 from monitorbench.guardrail import calibrated
 from monitorbench.guardrail.calibrated import ServedJudge, open_part
 from monitorbench.guardrail.runner import Runner, Unjudged
-from monitorbench.judging.judge import TRIAL, judge_spec
+from monitorbench.judging.identity import judge_spec
+from monitorbench.judging.judge import TRIAL
 from monitorbench.judging.serving import served
 from monitorbench.judging.serving.served import Address, address_file, reach, write_address
 

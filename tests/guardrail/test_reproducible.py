@@ -24,7 +24,8 @@ from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
-from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
+from monitorbench.scoring.calibrate import calibrate_run
+from monitorbench.scoring.operating_point import read_operating_point
 
 WORDS = ("paint", "river", "seven", "quiet", "window", "copper", "market", "lantern")
 LOOSE = ("calibrate.alpha=0.3", "calibrate.delta=0.3", "calibrate.mix=drawn")

@@ -27,7 +27,8 @@ from monitorbench.interop.inspect.read import read
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Sample, UnscoredReason, Verdict
 from monitorbench.runs.verdict_log import read_run
-from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
+from monitorbench.scoring.calibrate import calibrate_run
+from monitorbench.scoring.operating_point import read_operating_point
 
 # In bfloat16 a score depends on what else is in the batch.
 SETTINGS = ("monitor=smollm2_135m", "engine=transformers", "engine.dtype=float32", "dataset=jsonl")

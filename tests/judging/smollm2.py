@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerBase
 
 from monitorbench.config.study import Prompt, Study
 from monitorbench.engines.stored.model_folder import load_tokenizer
-from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.identity import judge_spec
 from monitorbench.judging.logged import open_logged
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Verdict

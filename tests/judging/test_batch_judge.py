@@ -11,7 +11,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.identity import judge_spec
 from monitorbench.judging.open import open_prompt
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.verdict_log import read_verdicts

@@ -10,7 +10,8 @@ from made_verdicts import made_verdict
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import ChatMessage, Request
 from monitorbench.judging.expected import Pace, expected, expected_seconds, in_words, measured_pace
-from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, Question, judge_spec
+from monitorbench.judging.identity import NO_SHOTS, JudgeSpec, judge_spec
+from monitorbench.judging.judge import Question
 from monitorbench.records import Label, Verdict
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.verdict_log import open_verdict_log

@@ -14,6 +14,7 @@ import pytest
 from endpoint_server import Answer, serving
 from scripted_engine import completion
 
+from monitorbench.config.answers import GuardAnswer
 from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
@@ -239,3 +240,12 @@ def test_a_guard_needs_token_ids(study):
     """Else a chat endpoint would put its own template around the guard's text."""
     with pytest.raises(ConfigError, match="by_token_ids=true"):
         evaluate(study(*FEW, "prompt=wildguard", "engine=openai", "engine.base_url=http://127.0.0.1:9/v1"))
+
+
+@pytest.mark.parametrize(("word", "read"), [(1, "1"), (None, "null"), (True, "true"), ("S1", "S1")], ids=str)
+def test_a_guards_words_may_look_like_numbers(word: object, read: str):
+    """Else a guard that answers 0 or 1, or null, could not be described without quotes in quotes."""
+    guard = GuardAnswer.model_validate(
+        {"also_misbehavior": [word], "categories": {"safety_permission": word}}
+    )
+    assert guard.also_misbehavior == guard.categories["safety_permission"] == (read,)

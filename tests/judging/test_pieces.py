@@ -12,7 +12,8 @@ from monitorbench.config.base import ConfigError
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.judging.judge import Judge, judge_spec
+from monitorbench.judging.identity import judge_spec
+from monitorbench.judging.judge import Judge
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.pieces import pieces_of
 from monitorbench.records import Label, Message, QuoteField, Role, Sample, ToolCall, UnscoredReason

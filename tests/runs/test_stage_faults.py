@@ -24,8 +24,8 @@ from monitorbench.intervention.outcomes import read_outcomes
 from monitorbench.report.pilot.flips import read_pilot
 from monitorbench.runs.directory import checked_file, read_checked, read_finished, read_manifest
 from monitorbench.runs.verdict_log import read_verdicts
-from monitorbench.scoring.calibrate import read_operating_point
 from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.scoring.operating_point import read_operating_point
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTCOMES = ROOT / "examples" / "outcomes.jsonl"

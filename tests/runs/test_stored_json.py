@@ -10,7 +10,7 @@ import pytest
 from monitorbench.config.base import UserError
 from monitorbench.runs.directory import read_finished, write_manifest
 from monitorbench.runs.files import file_sha256, read_json, read_object, read_objects
-from monitorbench.scoring.calibrate import read_operating_point
+from monitorbench.scoring.operating_point import read_operating_point
 from monitorbench.sweeps.sweep import read as read_sweep
 
 BROKEN = {

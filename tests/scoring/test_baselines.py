@@ -21,8 +21,9 @@ from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.metrics.results import number_trees
 from monitorbench.metrics.summary import add_numbers
 from monitorbench.metrics.table import NO_PROMPT, Table
-from monitorbench.records import Label, Sample, Split, Task, to_table
+from monitorbench.records import Label, Sample, Split, Task
 from monitorbench.runs.files import read_json
+from monitorbench.sample_table import to_table
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
     BASELINES_VERSION,

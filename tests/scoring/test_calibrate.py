@@ -22,7 +22,8 @@ from monitorbench.report.stages import score
 from monitorbench.report.tables.overall import overall_rows
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import read_verdicts
-from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
+from monitorbench.scoring.calibrate import calibrate_run
+from monitorbench.scoring.operating_point import read_operating_point
 from monitorbench.scoring.score import score_run, transfer
 
 LOOSE = ("calibrate.alpha=0.2", "calibrate.delta=0.2")

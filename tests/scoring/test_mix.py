@@ -21,13 +21,10 @@ from monitorbench.metrics.guarantees.order_statistic import (
 from monitorbench.metrics.guarantees.threshold import Benign, kept_in_draws
 from monitorbench.metrics.rates import Judged
 from monitorbench.records import Category, Label, Split, Task
-from monitorbench.scoring.calibration_split import (
-    CalibrationScores,
-    calibration_scores,
-    mix_of_split,
-    per_category,
-)
-from monitorbench.scoring.operating_point import CalibratedThreshold, calibrated
+from monitorbench.scoring.calibrate import calibrated
+from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, per_category
+from monitorbench.scoring.mix import mix_of_split
+from monitorbench.scoring.operating_point import CalibratedThreshold
 
 PROMISE = {"alpha": 0.1, "delta": 0.05}
 

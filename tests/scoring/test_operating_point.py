@@ -7,12 +7,12 @@ from pydantic import ValidationError
 from monitorbench.config.base import UserError
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.records import Label, Split
+from monitorbench.scoring.calibrate import calibrated
 from monitorbench.scoring.calibration_split import calibration_scores, per_category
 from monitorbench.scoring.operating_point import (
     GREEDY,
     CalibratedThreshold,
     OperatingPoint,
-    calibrated,
     labels_at,
     threshold_point,
 )

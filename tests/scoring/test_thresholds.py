@@ -18,8 +18,9 @@ from monitorbench.metrics.guarantees.order_statistic import (
 from monitorbench.metrics.guarantees.threshold import clear_of_scores
 from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
 from monitorbench.records import Split
+from monitorbench.scoring.calibrate import calibrated
 from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, divide, per_category
-from monitorbench.scoring.operating_point import CalibratedThreshold, calibrated
+from monitorbench.scoring.operating_point import CalibratedThreshold
 
 REDRAWS = 1000
 ERROR = 1e-7

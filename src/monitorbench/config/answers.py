@@ -3,10 +3,10 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from monitorbench.cells import OwnName
-from monitorbench.config.base import Config, as_tuple
+from monitorbench.config.base import Config, Words
 
 
 class LabelWords(Config):
@@ -47,7 +47,7 @@ class GuardAnswer(Config):
     answer_after: str = ""
     """Text of the answer that the label's word follows, such as `Harmful response:`; empty: the label begins
     the answer, and is scored in the same pass."""
-    also_misbehavior: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    also_misbehavior: Words = ()
     """Further words that mean misbehavior, such as the middle one of three grades."""
-    categories: dict[OwnName, Annotated[tuple[str, ...], BeforeValidator(as_tuple)]] = Field(default={})
+    categories: dict[OwnName, Words] = Field(default={})
     """The provider's category names, by the category of ours that they fall under."""

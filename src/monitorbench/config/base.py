@@ -5,7 +5,7 @@ import inspect
 import textwrap
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=80)]
 """A name that becomes part of a folder's name, next to a hash and other names: a file system allows 255 bytes
@@ -45,8 +45,24 @@ class Config(BaseModel):
 
 
 def as_tuple(value: object) -> object:
-    """Turn a string or a list from YAML into a tuple: strict mode would refuse the list."""
-    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+    """Turn a list from YAML into a tuple, which strict mode would refuse; a string stays one."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def as_typed(value: object) -> object:
+    """Turn a word that YAML and Hydra take for a number, a truth value or nothing back into text."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def as_words(value: object) -> object:
+    """Turn one word, or a list of words, into a tuple of texts as they were typed."""
+    return tuple(map(as_typed, value)) if isinstance(value, list | tuple) else (as_typed(value),)
+
+
+Word = Annotated[str, BeforeValidator(as_typed)]
+Words = Annotated[tuple[str, ...], BeforeValidator(as_words)]
 
 
 class ConfigError(ValueError):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from monitorbench.cells import BuiltTask, OwnName, PaperCategory, wrong_subset
-from monitorbench.config.base import Config, FileName, as_tuple
+from monitorbench.config.base import Config, FileName, Words
 from monitorbench.config.sources import NearDuplicates
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ T = TypeVar("T")
 class SplitView(Config):
     """Part of a split that a stage reads; the split on disk is always complete."""
 
-    subset: Annotated[tuple[str, ...], BeforeValidator(as_tuple), Field(min_length=1)] = ("all",)
+    subset: Annotated[Words, Field(min_length=1)] = ("all",)
     """Cells to keep: 'all', a category or a cell, each followed by what to leave out after a '-', as in
     `all-sycophancy_bias`. A term that begins with '-' is left out of all other terms. `dataset=jsonl` and
     `inspect_log` may have names of their own."""

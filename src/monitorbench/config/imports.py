@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from monitorbench.cells import OwnName
-from monitorbench.config.base import Config, FileName
+from monitorbench.config.base import Config, FileName, Word, Words, as_tuple
 from monitorbench.config.datasets import DEFAULT_MEANING, PositiveMeans
 
 Missing = Literal["flag", "pass", "leave_out"]
@@ -15,30 +15,11 @@ OverSteps = Literal["max", "mean_top_k", "last"]
 OverDraws = Literal["mean", "max", "all"]
 
 
-def as_tuple_of_list(value: object) -> object:
-    """Turn a list from YAML into a tuple, which strict mode would refuse; a string stays one."""
-    return tuple(value) if isinstance(value, list) else value
-
-
-def as_typed(value: object) -> object:
-    """Turn a word that YAML and Hydra take for a number, a truth value or nothing back into text."""
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
-
-
-def as_words(value: object) -> object:
-    """Turn one word, or a list of words, into a tuple of texts as they were typed."""
-    return tuple(map(as_typed, value)) if isinstance(value, list | tuple) else (as_typed(value),)
-
-
 MonitorName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._+-]+$", max_length=60)]
 """A monitor's name in files; other characters become `_`, and the result must differ from all other names."""
 
-Word = Annotated[str, BeforeValidator(as_typed)]
 Column = Word | None
-Key = Annotated[str | tuple[str, ...] | None, BeforeValidator(as_tuple_of_list)]
-Words = Annotated[tuple[str, ...], BeforeValidator(as_words)]
+Key = Annotated[str | tuple[str, ...] | None, BeforeValidator(as_tuple)]
 
 
 class ImportColumns(Config):

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from monitorbench.config.answers import LabelWords as LabelWords
 from monitorbench.config.answers import PromptKind as PromptKind
-from monitorbench.config.base import Config, ConfigError, as_tuple
+from monitorbench.config.base import Config, ConfigError, as_words
 from monitorbench.config.datasets import Dataset
 from monitorbench.config.deployment import Control, Gate, Recommend, Serve
 from monitorbench.config.engine import Engine as Engine
@@ -185,7 +185,7 @@ class Study(Config):
     calibrate: Calibrate = Calibrate()
     combine: Combine = Combine()
     import_: Annotated[Import, Field(alias="import")] = Import()
-    from_: Annotated[tuple[_File, ...], BeforeValidator(as_tuple), Field(alias="from")] = ()
+    from_: Annotated[tuple[_File, ...], BeforeValidator(as_words), Field(alias="from")] = ()
     """Files of scores that `import.py` reads: one, or several of one form."""
     recommend: Recommend = Recommend()
     control: Control = Control()

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from monitorbench import strict_json
 from monitorbench.conversations import quiet
 from monitorbench.conversations.forms import ITEMS, MARKS, ROLES
-from monitorbench.conversations.read import MessageReader, NoChat, UnknownContent, as_json, kind_of
+from monitorbench.conversations.pieces import as_json
+from monitorbench.conversations.read import MessageReader, NoChat, UnknownContent, kind_of
 from monitorbench.records import Message, Role
 
 _SYSTEM = (

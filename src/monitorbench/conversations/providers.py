@@ -3,16 +3,28 @@
 As documented in November 2026:
 - OpenAI chat completions and Responses: https://platform.openai.com/docs/api-reference
 - Anthropic Messages: https://docs.anthropic.com/en/api/messages
-- Google's Gemini API, `Content` and `Part`: https://ai.google.dev/api/caching#Content
+- Google's Gemini API, `Content` and `Part`: https://ai.google.dev/api/caching#Content; its Python library
+  writes the same names with underscores
 - Amazon Bedrock, Converse: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ContentBlock.html
 - Mistral, content chunks: https://docs.mistral.ai/api
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from monitorbench.conversations.uses import Form, Use
 from monitorbench.records import Role
+
+
+def _with_underscores(fields: Mapping[str, Use]) -> dict[str, Use]:
+    """The fields under both of Google's names: `thoughtSignature` and `thought_signature`."""
+    return {**fields, **{_underscored(name): use for name, use in fields.items()}}
+
+
+def _underscored(name: str) -> str:
+    return re.sub(r"(?<=[a-z])[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
 
 MESSAGE: Mapping[str, Use] = {
     "function_call": Use.CALLS,
@@ -22,7 +34,12 @@ MESSAGE: Mapping[str, Use] = {
     "reasoning": Use.THOUGHT,
     "name": Use.CALLED,
     "audio": Use.MEDIA,
-    "safetyRatings": Use.VALUE,
+    **_with_underscores(
+        {
+            **dict.fromkeys(("safetyRatings", "citationMetadata", "groundingMetadata"), Use.VALUE),
+            **dict.fromkeys(("finishReason", "avgLogprobs", "tokenCount"), Use.QUIET),
+        }
+    ),
     **dict.fromkeys(
         (
             "type",
@@ -33,12 +50,8 @@ MESSAGE: Mapping[str, Use] = {
             "phase",
             "index",
             "model",
-            "finish_reason",
-            "finishReason",
             "stop_reason",
             "stop_sequence",
-            "avgLogprobs",
-            "tokenCount",
             "usage",
             "cache_control",
             "prefix",
@@ -187,11 +200,14 @@ _BEDROCK_PARTS: Mapping[str, Form] = {
     "document": Form({"document": Use.MEDIA}, mark="document"),
     "cachePoint": Form({"cachePoint": Use.QUIET}),
 }
-PARTS_BY_FIELD: Mapping[str, Form] = {
-    **_GOOGLE_PARTS,
-    **_BEDROCK_PARTS,
+_GOOGLE_TEXTS: Mapping[str, Form] = {
     "thought": Form({"thought": Use.QUIET, "text": Use.THOUGHT, "thoughtSignature": Use.OPAQUE}),
     "text": Form({"text": Use.TEXT, "thoughtSignature": Use.OPAQUE}),
+}
+PARTS_BY_FIELD: Mapping[str, Form] = {
+    name: replace(form, fields=_with_underscores(form.fields))
+    for camel, form in {**_GOOGLE_PARTS, **_BEDROCK_PARTS, **_GOOGLE_TEXTS}.items()
+    for name in (camel, _underscored(camel))
 }
 
 

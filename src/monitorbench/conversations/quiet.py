@@ -18,13 +18,16 @@ _WORDS = frozenset(
     high original default standard priority
     chat.completion chat.completion.chunk response web_search mcp_call code_execution direct v0 v1
     base64 url file image audio video document png jpg jpeg gif webp wav mp3 flac opus pcm16 pdf mp4 mpeg mov
-    openai anthropic google_genai
+    openai anthropic google_genai keep-alive
     """.split()
 )
 _MEDIA_TYPE = re.compile(r"(image|audio|video|application|text|font)/[\w.+-]{1,64}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ][\d:.]+(Z|[+-]\d\d:?\d\d)?)?")
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d([T ][\d:.]+(Z|[+-]\d\d:?\d\d)?)?"
+    r"|[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT"
+)
 _MODEL = re.compile(
-    r"([\w.-]+/)*(gpt|o\d|chatgpt|claude|gemini|gemma|mi[ns]tral|magistral|mixtral|codestral|devstral|pixtral|"
+    r"([\w-]+[/.])*(gpt|o\d|chatgpt|claude|gemini|gemma|mi[ns]tral|magistral|mixtral|codestral|devstral|pixtral|"
     r"llama|meta-llama|qwen|qwq|deepseek|grok|command|phi|smollm|kimi|glm|nova|olmo|mockllm)[\w./:-]{0,60}",
     re.IGNORECASE,
 )
@@ -35,6 +38,7 @@ _MADE_ID = re.compile(
     r"|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     r"|[a-z]{0,6}[-_]?\d{1,12}|[a-z]"
     r"|(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)[A-Za-z0-9]{9,32}"
+    r"|(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)(?=[^_-]*([_-][^_-]*){1,3}$)[A-Za-z0-9_-]{20,28}"
 )
 _NUMBERED = re.compile(r"[-_:.]\w{1,40}")
 _BASE64 = re.compile(

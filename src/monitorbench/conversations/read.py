@@ -4,61 +4,25 @@ Promise: nothing is dropped. Each field of an object is either used as its form 
 has it, or unknown; what is unknown is shown as JSON or refused with its place, as `UnknownContent` says.
 """
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from monitorbench.conversations import quiet
 from monitorbench.conversations.forms import CALL, ITEMS, MESSAGE, ROLES, part_form
 from monitorbench.conversations.frameworks import unwrapped
+from monitorbench.conversations.pieces import Pieces, as_json, parsed
 from monitorbench.conversations.uses import Form, Use
 from monitorbench.records import Message, Role, ToolCall
 
 UnknownContent = Literal["show", "refuse"]
 """Treatment of content of an unknown form: show it to the judge as it stands, or refuse it with its place."""
 
-_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _DEEPEST = 40
 """Levels of parts inside parts that are read."""
 
 
 class NoChat(ValueError):
     """Raised for what can't be read as chat messages; the text is one line with the place."""
-
-
-@dataclass
-class _Pieces:
-    """Content of the fields of one object."""
-
-    texts: list[str] = field(default_factory=list)
-    thoughts: list[str] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
-    results: list[tuple[str, str]] = field(default_factory=list)
-    """Id of the call, and what the tool gave."""
-    link: str = ""
-
-    def append(self, others: "_Pieces") -> None:
-        """Append what other parts of the same content say."""
-        self.texts += others.texts
-        self.thoughts += others.thoughts
-        self.calls += others.calls
-        self.results += others.results
-        self.link = self.link or others.link
-
-    def merge(self, others: "_Pieces") -> None:
-        """Append what another field says, less what it repeats: some servers say the same under two names."""
-        if others.texts == self.texts:
-            others.texts = []
-        others.thoughts = [text for text in others.thoughts if text not in self.thoughts]
-        own_calls = [_compared(call) for call in self.calls]
-        calls, others.calls = others.calls, []
-        for call in calls:
-            if _compared(call) in own_calls:
-                own_calls.remove(_compared(call))
-            else:
-                others.calls.append(call)
-        self.append(others)
 
 
 class MessageReader:
@@ -94,12 +58,12 @@ class MessageReader:
         results = (Message(role=Role.TOOL, content=text, tool_call_id=id_) for id_, text in pieces.results)
         return [message, *results]
 
-    def _object(self, given: Mapping[str, Any], form: Form, where: str, depth: int) -> _Pieces:
+    def _object(self, given: Mapping[str, Any], form: Form, where: str, depth: int) -> Pieces:
         """Read an object by its form."""
         if depth > _DEEPEST:
             raise NoChat(f"{where[:120]}…: parts inside parts, more than {_DEEPEST} levels; flatten them")
         flat = _unboxed(given, form)
-        pieces = _Pieces()
+        pieces = Pieces()
         unknown = {
             name: value
             for name, value in flat.items()
@@ -200,13 +164,13 @@ class MessageReader:
         pieces.results += [(call_id, _joined(results))] if results else []
         return pieces
 
-    def _parts(self, given: object, where: str, depth: int) -> _Pieces:
+    def _parts(self, given: object, where: str, depth: int) -> Pieces:
         """Read a text, a part, or a list of parts."""
         if isinstance(given, str):
-            return _Pieces([given])
+            return Pieces([given])
         if isinstance(given, Mapping):
             return self._part(given, where, depth)
-        pieces = _Pieces()
+        pieces = Pieces()
         if not isinstance(given, list):
             self._refuse(where, f"{kind_of(given)} is no text and no list of parts")
             pieces.texts.append(as_json(given))
@@ -215,26 +179,26 @@ class MessageReader:
             pieces.append(self._part(entry, f"{where}.{number}", depth))
         return pieces
 
-    def _part(self, given: object, where: str, depth: int) -> _Pieces:
+    def _part(self, given: object, where: str, depth: int) -> Pieces:
         if isinstance(given, str):
-            return _Pieces([given])
+            return Pieces([given])
         form = part_form(given) if isinstance(given, Mapping) else None
         if isinstance(given, Mapping) and form is not None:
             return self._object(given, form, where, depth + 1)
         kind = given.get("type") if isinstance(given, Mapping) else kind_of(given)
         self._refuse(where, f"a part of unknown type {str(kind)[:40]!r}")
-        return _Pieces([as_json(given)])
+        return Pieces([as_json(given)])
 
-    def _value(self, given: object, where: str, depth: int) -> _Pieces:
+    def _value(self, given: object, where: str, depth: int) -> Pieces:
         """Read text or known parts; any other value is its JSON."""
         listed = given if isinstance(given, list) else [given]
         are_parts = (isinstance(entry, Mapping) and part_form(entry) is not None for entry in listed)
         if isinstance(given, str) or (listed and all(are_parts)):
             return self._parts(given, where, depth)
-        return _Pieces([as_json(given)])
+        return Pieces([as_json(given)])
 
-    def _calls(self, given: object, where: str, depth: int) -> _Pieces:
-        pieces = _Pieces()
+    def _calls(self, given: object, where: str, depth: int) -> Pieces:
+        pieces = Pieces()
         for number, call in enumerate(given if isinstance(given, list) else [given]):
             place = f"{where}.{number}" if isinstance(given, list) else where
             if not isinstance(call, Mapping):
@@ -245,7 +209,7 @@ class MessageReader:
     def _arguments(self, whole: Mapping[str, object], rest: Mapping[str, object], where: str) -> str:
         """Return all that a call sends, as it was sent where one field holds it."""
         filled = {key: value for key, value in whole.items() if not quiet.is_nothing(value)}
-        if len({as_json(_parsed(value)) for value in filled.values()}) > 1:
+        if len({as_json(parsed(value)) for value in filled.values()}) > 1:
             self._refuse(where, f"arguments under {' and '.join(filled)}")
             return as_json({**filled, **rest})
         empty = [value for value in whole.values() if value is not None]
@@ -277,17 +241,6 @@ def _unboxed(given: Mapping[str, Any], form: Form) -> dict[str, Any]:
     return flat
 
 
-def _compared(call: ToolCall) -> tuple[str, str, str]:
-    return call.id, call.name, as_json(_parsed(call.arguments))
-
-
-def _parsed(value: object) -> object:
-    try:
-        return json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return value
-
-
 def _name(value: object, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise NoChat(f"{where}: expected a tool's name, found {kind_of(value)}")
@@ -302,11 +255,6 @@ def _error(value: object) -> str:
 
 def _joined(texts: Iterable[str]) -> str:
     return "\n".join(filter(None, texts))
-
-
-def as_json(value: object) -> str:
-    """Return a value's JSON, on one line."""
-    return _ENCODE(value)
 
 
 def _written(given: object, where: str) -> None:

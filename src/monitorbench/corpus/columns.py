@@ -21,9 +21,10 @@ from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.store import n_rows, reading, refuse_unknown_cells, shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
-from monitorbench.records import Category, Label, Sample, Split, Task, from_table, vocabulary
+from monitorbench.records import Category, Label, Sample, Split, Task, vocabulary
 from monitorbench.runs.directory import read_manifest
-from monitorbench.untrusted_rows import parquet_batches, parquet_table
+from monitorbench.sample_table import from_table
+from monitorbench.untrusted_parquet import parquet_batches, parquet_table
 
 _NAMES = ("id", "pair_id", "group_id", "category", "task", "label", "source", "stratum")
 _ROWS = 65_536

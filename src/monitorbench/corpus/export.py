@@ -20,7 +20,7 @@ from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.sources.fetch import hub_errors
-from monitorbench.untrusted_rows import parquet_table
+from monitorbench.untrusted_parquet import parquet_table
 
 _log = logging.getLogger(__name__)
 

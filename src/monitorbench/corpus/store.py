@@ -15,10 +15,11 @@ from monitorbench.cells import beyond_the_paper
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.config.load import did_you_mean
-from monitorbench.records import Cell, Sample, Split, from_table, to_table
+from monitorbench.records import Cell, Sample, Split
 from monitorbench.runs.directory import checked_file, read_manifest
 from monitorbench.runs.files import content_hash, make_folder, part_of
-from monitorbench.untrusted_rows import parquet_table
+from monitorbench.sample_table import from_table, to_table
+from monitorbench.untrusted_parquet import parquet_table
 
 _SHARD_BYTES = 128 * 2**20
 

@@ -103,7 +103,7 @@ def training(study: Study, folder: Path, loader: Literal["transformers", "unslot
 
 def judge(study: Study, folder: Path, engine: TransformersEngine | VllmEngine) -> dict[str, Any]:
     """Judge samples with the adapter; returns scores, and how far it moves a log-probability."""
-    from monitorbench.judging.judge import judge_spec
+    from monitorbench.judging.identity import judge_spec
     from monitorbench.judging.open import open_judge
 
     monitor = _monitor(study, folder).model_copy(update={"adapter": folder / "transformers-adapter"})

@@ -40,8 +40,8 @@ from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import content_hash, write_atomically
 from monitorbench.runs.run_folders import dataset_name, run_name
-from monitorbench.scoring.calibrate import read_operating_point
 from monitorbench.scoring.evaluations import read_covered
+from monitorbench.scoring.operating_point import read_operating_point
 from monitorbench.scoring.points import PointAt, points_at
 
 _MOST_TRAFFIC = 10_000

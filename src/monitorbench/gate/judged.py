@@ -17,8 +17,7 @@ from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Prompt
 from monitorbench.judging.display import judging
 from monitorbench.judging.evaluate import judge_name
-from monitorbench.judging.identity import RECORDED_PROMPT
-from monitorbench.judging.judge import JudgeSpec, judge_spec
+from monitorbench.judging.identity import RECORDED_PROMPT, JudgeSpec, judge_spec
 from monitorbench.judging.logged import open_logged, served_models
 from monitorbench.judging.recorded import check_verdicts
 from monitorbench.metrics.bootstrap import FloatArray

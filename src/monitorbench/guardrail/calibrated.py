@@ -2,7 +2,8 @@
 
 Promises: a judge that is opened has the hash of the judge that was calibrated, each time, or nothing is
 judged; an endpoint's answers are by the model that they were by, as far as they name it, unless
-`engine.model_may_change` says otherwise; nothing that it judges is kept.
+`engine.model_may_change` says otherwise; nothing that it judges is kept. What only a baseline, examples or
+routes need is imported with them: a guardrail holds neither pyarrow nor scipy, 80 MB, for a model alone.
 """
 
 import ctypes
@@ -19,9 +20,8 @@ from monitorbench.config.load import read_frozen
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.engines.protocol import Reply
-from monitorbench.judging.evaluate import planned_evaluation
-from monitorbench.judging.identity import RECORDED_PROMPT
-from monitorbench.judging.judge import TRIAL, Judge, JudgeSpec, KnownModels, Question, Reading, judge_spec
+from monitorbench.judging.identity import RECORDED_PROMPT, JudgeSpec, judge_spec
+from monitorbench.judging.judge import TRIAL, Judge, KnownModels, Question, Reading
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.judging.serving.served import reach
@@ -30,12 +30,14 @@ from monitorbench.prompts.parse import Answer
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash
-from monitorbench.scoring.baselines import THRESHOLD, fitted_baseline, train_samples
-from monitorbench.scoring.calibrate import longest_calibrated, read_operating_point
 from monitorbench.scoring.combination.cascade import Cascade
 from monitorbench.scoring.combination.ensembles import Ensemble
-from monitorbench.scoring.combination.members import baseline_hash
-from monitorbench.scoring.operating_point import OperatingPoint, labels_at
+from monitorbench.scoring.operating_point import (
+    OperatingPoint,
+    labels_at,
+    longest_calibrated,
+    read_operating_point,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -144,6 +146,8 @@ def _found(run: Path, runs: Path) -> Path:
 
 
 def _baseline(name: str, source: Baseline, data: Path) -> ServedBaseline:
+    from monitorbench.scoring.combination.members import baseline_hash
+
     if _hash(name) != baseline_hash(source, data):
         raise UserError(
             f"{source}: fitted on another train split than that of {data}, or by other versions of numpy, "
@@ -212,6 +216,8 @@ def _spec(study: Study, identity: Any, data: Path) -> JudgeSpec:
     study = reach(study, waits=False)
     prompt = Prompt.model_validate_json(json.dumps(identity["prompt"]))
     if prompt.shots or study.monitor.router is not None:
+        from monitorbench.judging.evaluate import planned_evaluation
+
         return planned_evaluation(study, data).judge
     return judge_spec(study.monitor, study.engine, prompt)
 
@@ -228,7 +234,7 @@ def open_part(part: ServedJudge | ServedBaseline, seconds: float | None) -> Judg
     not the one that was calibrated.
     """
     if isinstance(part, ServedBaseline):
-        return BaselineJudge(fitted_baseline(train_samples(part.data), part.name))
+        return _open_baseline(part)
     study, spec = reach(part.study), part.spec
     _refuse_another(spec, study.engine)
     spec = spec._replace(engine=study.engine if seconds is None else _in_time(study.engine, seconds))
@@ -245,6 +251,12 @@ def open_part(part: ServedJudge | ServedBaseline, seconds: float | None) -> Judg
     return judge
 
 
+def _open_baseline(part: ServedBaseline) -> Judge:
+    from monitorbench.scoring.baselines import THRESHOLD, fitted_baseline, train_samples
+
+    return BaselineJudge(fitted_baseline(train_samples(part.data), part.name), THRESHOLD)
+
+
 def _give_memory_back() -> None:
     """Return what loading took and freed, tens of megabytes, to the system; only glibc can."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -255,10 +267,10 @@ def _give_memory_back() -> None:
 class BaselineJudge(Judge):
     """A fitted baseline, which reads no prompt."""
 
-    def __init__(self, score: Callable[[Sample], float]) -> None:
-        """`score` is in [0, 1], the higher the likelier is misbehavior."""
+    def __init__(self, score: Callable[[Sample], float], threshold: float) -> None:
+        """`score` is in [0, 1], the higher the likelier is misbehavior, which it is from `threshold` on."""
         super().__init__(RECORDED_PROMPT)
-        self._score = score
+        self._score, self._threshold = score, threshold
 
     def question(self, sample: Sample) -> Question:
         """See `Judge.question`."""
@@ -268,7 +280,7 @@ class BaselineJudge(Judge):
         """See `Judge.ask`."""
         for index, question in enumerate(questions):
             score = self._score(question.sample)
-            label = Label.MISBEHAVIOR if score >= THRESHOLD else Label.BENIGN
+            label = Label.MISBEHAVIOR if score >= self._threshold else Label.BENIGN
             reply = Reply("", "baseline")
             yield index, self.verdict(question, reply, Reading("", Answer(label, None), Score(score, None)))
 

@@ -15,7 +15,7 @@ from monitorbench.config.deployment import Serve
 from monitorbench.conversations.chats import unread_content
 from monitorbench.guardrail.calibrated import Calibrated, ServedBaseline, ServedJudge, open_part
 from monitorbench.guardrail.runner import PendingQuestion, Runner, Unjudged
-from monitorbench.metrics.points_in_words import longer
+from monitorbench.metrics.guarantees.order_statistic import longer
 from monitorbench.records import Label, Sample, UnscoredReason, Verdict
 from monitorbench.scoring.combination.cascade import Cascade, run_cascade, sent_on
 from monitorbench.scoring.combination.ensembles import combine

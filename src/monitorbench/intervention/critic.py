@@ -113,7 +113,7 @@ def open_critic(
         case "bag_of_words":
             yield BagOfWords(training, f"monitor={monitor.name}")
         case _:
-            from monitorbench.judging.judge import judge_spec
+            from monitorbench.judging.identity import judge_spec
             from monitorbench.judging.logged import open_logged
             from monitorbench.judging.open import open_judge
             from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log

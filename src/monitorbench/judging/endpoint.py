@@ -15,7 +15,8 @@ from monitorbench.config.answers import PromptKind
 from monitorbench.config.monitor import Prompt, Reasoning
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.protocol import ChatMessage, Decoding, Model, Reply, Request
-from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading, unasked
+from monitorbench.judging.identity import NO_SHOTS
+from monitorbench.judging.judge import PromptJudge, Question, Reading, unasked
 from monitorbench.judging.passes import extract_then_judge, ledger
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.label_tokens import Score, graded_score, label_score, sum_of_logs

@@ -27,8 +27,14 @@ from monitorbench.judging.expected import (
     measured_facts,
     measured_pace,
 )
-from monitorbench.judging.identity import RECORDED_PROMPT, adapter_base
-from monitorbench.judging.judge import NO_SHOTS, JudgeSpec, Route, judge_spec
+from monitorbench.judging.identity import (
+    NO_SHOTS,
+    RECORDED_PROMPT,
+    JudgeSpec,
+    Route,
+    adapter_base,
+    judge_spec,
+)
 from monitorbench.judging.logged import (
     OpensJudge,
     is_done,

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import Engine
 from monitorbench.engines.endpoint.limits import cost
-from monitorbench.judging.judge import JudgeSpec, Question
+from monitorbench.judging.identity import JudgeSpec
+from monitorbench.judging.judge import Question
 from monitorbench.records import Verdict
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.progress import clock_time

@@ -7,19 +7,14 @@ Promise: a sample that can't be sent, and an answer that is none, has a verdict 
 
 import threading
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from monitorbench.config.base import ConfigError
-from monitorbench.config.engine import Engine, in_process
-from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.config.monitor import Prompt
 from monitorbench.conversations.chats import unread_content
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.protocol import Reply, Request
-from monitorbench.judging.identity import judge_identity, model_identity
-from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.grounding import ground
 from monitorbench.prompts.label_tokens import Score
 from monitorbench.prompts.parse import Answer
@@ -38,64 +33,6 @@ from monitorbench.records import (
     UnscoredReason,
     Verdict,
 )
-
-NO_SHOTS = Shots(0, ())
-
-
-class Route(NamedTuple):
-    """Which category a sample is taken for."""
-
-    category: Callable[[Sample], str]
-    fitted_on: str
-    """Name of the samples that it was learnt from; empty where it is the sample's own category."""
-
-    def counts(self, samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
-        """Counts of samples by their own category and the one that they were taken for."""
-        counts: dict[str, dict[str, int]] = {}
-        taken_for = Counter((sample.category, self.category(sample)) for sample in samples)
-        for (own, routed), n in taken_for.items():
-            counts.setdefault(own, {})[routed] = n
-        return counts
-
-
-class JudgeSpec(NamedTuple):
-    """Which judge: monitor × engine × prompt; made by `judge_spec`, opened by `judging.open.open_judge`."""
-
-    monitor: Monitor
-    engine: Engine
-    prompt: Prompt
-    shots: Shots
-    """The examples of a few-shot prompt."""
-    identity: Mapping[str, Any]
-    """Everything that decides a verdict."""
-    route: Route | None = None
-    """Route of a monitor with a router; None without one."""
-
-
-def judge_spec(
-    monitor: Monitor, engine: Engine, prompt: Prompt, shots: Shots = NO_SHOTS, route: Route | None = None
-) -> JudgeSpec:
-    """The judge with its identity; runs no model. Raises as `judge_identity` and `_router_identity`."""
-    identity = judge_identity(monitor, engine, prompt, shots.ids) | _router_identity(monitor, engine, route)
-    return JudgeSpec(monitor, engine, prompt, shots, identity, route)
-
-
-def _router_identity(monitor: Monitor, engine: Engine, route: Route | None) -> dict[str, Any]:
-    """Parts of a router that decide verdicts: each category's adapter, and how a category is told.
-
-    Raises `ConfigError` for a stage that routes nothing, and for an engine that has no adapters of ours;
-    `UserError` for a missing adapter.
-    """
-    if monitor.router is None:
-        return {}
-    in_process(engine, "monitor.router")
-    if route is None:
-        raise ConfigError("monitor.router: only `monitorbench evaluate` sends samples by it; expected null")
-    hashes = {
-        category: model_identity(monitor.on(path), engine)["adapter"]
-        for category, path in sorted(monitor.router.adapters.items())
-    }
-    return {"router": {"adapters": hashes, "by": monitor.router.by, "fitted_on": route.fitted_on}}
 
 
 class Question(NamedTuple):

@@ -13,8 +13,8 @@ from monitorbench.config.answers import LABEL_TOKENS, PromptKind
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request, Tap
 from monitorbench.engines.two_passes import think_first
-from monitorbench.judging.identity import IN_KEYS, verdict_key
-from monitorbench.judging.judge import NO_SHOTS, PromptJudge, Question, Reading, unasked
+from monitorbench.judging.identity import IN_KEYS, NO_SHOTS, verdict_key
+from monitorbench.judging.judge import PromptJudge, Question, Reading, unasked
 from monitorbench.judging.passes import (
     NumberModel,
     evidence_first,

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from monitorbench.config.base import Incomplete, UserError
-from monitorbench.judging.judge import Judge, JudgeSpec, KnownModels, Question, by_another, not_asked
+from monitorbench.judging.identity import JudgeSpec
+from monitorbench.judging.judge import Judge, KnownModels, Question, by_another, not_asked
 from monitorbench.judging.open import open_judge
 from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, UnscoredReason, Verdict, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_manifest

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from monitorbench.config.base import ConfigError
 from monitorbench.config.engine import Engine, in_process
 from monitorbench.config.monitor import Monitor, Prompt
-from monitorbench.judging.judge import NO_SHOTS, Judge, JudgeSpec, PromptJudge
+from monitorbench.judging.identity import NO_SHOTS, JudgeSpec
+from monitorbench.judging.judge import Judge, PromptJudge
 from monitorbench.prompts.few_shot import Shots
 
 if TYPE_CHECKING:

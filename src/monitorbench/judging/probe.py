@@ -23,8 +23,8 @@ from monitorbench.engines.stored.model_folder import load_config
 from monitorbench.engines.stored.states import as_stored
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.judging.evaluate import evaluate, needed_splits, planned_evaluation
-from monitorbench.judging.identity import IN_KEYS, judge_identity, verdict_key
-from monitorbench.judging.judge import Judge, JudgeSpec, Question, Reading, unasked
+from monitorbench.judging.identity import IN_KEYS, JudgeSpec, judge_identity, verdict_key
+from monitorbench.judging.judge import Judge, Question, Reading, unasked
 from monitorbench.judging.local import TokenJudge
 from monitorbench.judging.open import open_prompt
 from monitorbench.judging.states import States, StatesRendering, rendering

@@ -11,7 +11,8 @@ from typing import Any, TypedDict
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import is_reproducible
-from monitorbench.judging.judge import JudgeSpec, Question
+from monitorbench.judging.identity import JudgeSpec
+from monitorbench.judging.judge import Question
 from monitorbench.judging.logged import LoggedJudge
 from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
 

@@ -16,8 +16,8 @@ from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.corpus.texts import request_text, response_text
 from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
-from monitorbench.judging.identity import model_identity
-from monitorbench.judging.judge import Judge, Question, Route
+from monitorbench.judging.identity import Route, model_identity
+from monitorbench.judging.judge import Judge, Question
 from monitorbench.judging.local import TokenJudge
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.records import Sample, Verdict

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 
 from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.drift import DRIFTED, Drift
+from monitorbench.metrics.guarantees.order_statistic import longer
 from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
 from monitorbench.metrics.table import Number, Numbers
 from monitorbench.metrics.written import DASH
-
-LONGER = 2.0
-"""How many times as long as the longest calibrated text one has to be before it is said."""
 
 
 def threshold(value: float | None, digits: int = 6) -> str:
@@ -144,16 +142,6 @@ def notes(dataset: str, point: OperatingPointFacts) -> list[str]:
     if changed is not None and changed["p_value"] < DRIFTED:
         lines.append(drift_in_words(changed))
     return [*lines, *filter(None, [longer(*point.get("longest_prompts", (None, None)))])]
-
-
-def longer(calibrated: float | None, here: float | None) -> str:
-    """`read up to 40,000 tokens, calibrated on up to 8,000: …`; empty up to `LONGER` times as long."""
-    if calibrated is None or here is None or here <= LONGER * calibrated:
-        return ""
-    return (
-        f"read up to {here:,.0f} tokens, calibrated on up to {calibrated:,.0f}: the promise says nothing of "
-        "texts so much longer"
-    )
 
 
 def percent(share: float) -> str:

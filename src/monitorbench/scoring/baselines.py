@@ -44,7 +44,7 @@ from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.directory import RunDirectory, checked_file, read_checked, read_finished
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
-from monitorbench.untrusted_rows import parquet_table
+from monitorbench.untrusted_parquet import parquet_table
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

@@ -4,47 +4,45 @@ Writes `runs/calibrate/<monitor>-<prompt>-<dataset>-<hash>/operating_point.json`
 what such a point promises, and what counts as evidence.
 """
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from pydantic import ValidationError
 
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.study import Study
 from monitorbench.judging.reproducible import refuse_batch_dependent
-from monitorbench.metrics.guarantees.order_statistic import Guarantee
+from monitorbench.metrics.bootstrap import group_index
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, Mix, of_questions, question_weights
+from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
 from monitorbench.metrics.points_in_words import as_good_as, percent
 from monitorbench.metrics.registry import as_json, from_json
 from monitorbench.metrics.score_facts import inverted_warning
 from monitorbench.metrics.summary import rates_at
 from monitorbench.metrics.table import Number, Numbers
-from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
+from monitorbench.runs.directory import RunDirectory, read_finished
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import dataset_name, run_name
-from monitorbench.runs.verdict_log import MISSING_SUFFIXES
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     FittedOn,
     calibration_scores,
     divide,
-    mix_asked,
     per_category,
     refuse_fitted_samples,
 )
-from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered
+from monitorbench.scoring.evaluations import Evaluation, answers_at, forced_alarms, read_covered
+from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.operating_point import (
+    POINT_FILE,
     CalibratedThreshold,
     OperatingPoint,
-    answers_at,
-    calibrated,
     threshold_point,
 )
+from monitorbench.scoring.verdict_columns import MISSING_SUFFIXES
 
-_FILE = "operating_point.json"
 _log = logging.getLogger(__name__)
 
 
@@ -54,7 +52,6 @@ def calibrate_run(study: Study) -> Path:
     Raises `UserError` where the run judged another split than calibration, or where no threshold keeps the
     promise: the line says how many benign questions it would take.
     """
-    # These import scipy.stats: 45 MB that a guardrail, which reads a point by this module, has no use for.
     from monitorbench.labelling.stage import is_round
     from monitorbench.scoring.labelled import calibrate_round
 
@@ -81,7 +78,7 @@ def calibrate_run(study: Study) -> Path:
     name = run_name(judged.monitor, judged.prompt, dataset_name(judged.data.name))
     run = RunDirectory(study.paths.runs / "calibrate", name, identity)
     with run.recording(study) as results:
-        write_atomically(run.path / _FILE, point.model_dump_json(indent=2) + "\n")
+        write_atomically(run.path / POINT_FILE, point.model_dump_json(indent=2) + "\n")
         results["operating_point"] = point.model_dump(mode="json")
         results["judged"] = str(judged.directory)
         rates = _rates_there(judged, scored, point, study.stakes)
@@ -96,6 +93,46 @@ def calibrate_run(study: Study) -> Path:
     return run.path
 
 
+def calibrated(
+    scored: CalibrationScores, guarantee: Guarantee, mix: Mix | None = None
+) -> CalibratedThreshold:
+    """The threshold of one monitor that keeps a guarantee, over the questions as `mix` weighs them.
+
+    Raises `ValueError` unless `scored` has one member, and what `guaranteed_threshold` raises.
+    """
+    if len(scored.members) != 1:
+        raise ValueError(f"a threshold is for one monitor; got {len(scored.members)}: combine them first")
+    rows = ~scored.is_misbehavior
+    groups = group_index(scored.group_ids[rows].tolist())
+    strata = of_questions(groups, scored.strata[rows])
+    weights = question_weights(strata, None if mix is None else mix.within(scored.category))
+    scores = scored.scores[:, 0]
+    benign = Benign(
+        np.where(np.isnan(scores[rows]), np.inf, scores[rows]),
+        groups,
+        weights,
+        everything=scores,
+    )
+    guaranteed, is_exact = guaranteed_threshold(benign, guarantee), guarantee.method == "neyman_pearson"
+    return CalibratedThreshold(
+        method=guarantee.method,
+        monitor=scored.members[0],
+        category=scored.category,
+        data=scored.data,
+        part=scored.part,
+        alpha=guarantee.alpha,
+        delta=guarantee.delta if is_exact else None,
+        n=guaranteed.n,
+        n_unscored=guaranteed.n_unscored,
+        threshold=guaranteed.threshold,
+        attained=guaranteed.attained,
+        reason=guaranteed.reason,
+        mix="drawn" if weights.equal or mix is None else mix.of,
+        effective_n=guaranteed.effective_n,
+        n_candidates=guarantee.n_candidates,
+    )
+
+
 def _raised(lowest: CalibratedThreshold, wanted: float) -> CalibratedThreshold:
     """The threshold asked for, which keeps what a lower one keeps; `UserError` for one below the lowest."""
     if lowest.threshold is None:
@@ -106,19 +143,6 @@ def _raised(lowest: CalibratedThreshold, wanted: float) -> CalibratedThreshold:
             f"least {lowest.threshold:g}, or null for that"
         )
     return lowest.model_copy(update={"threshold": wanted})
-
-
-def read_operating_point(directory: Path) -> OperatingPoint:
-    """The operating point of a finished calibration; `UserError` where there is none."""
-    file = directory / _FILE
-    if "operating_point" not in read_finished(directory)["results"] or not file.is_file():
-        raise UserError(f"{directory}: not a calibration; expected a run of `monitorbench calibrate`")
-    try:
-        return OperatingPoint.model_validate_json(json.dumps(read_checked(directory, _FILE)))
-    except ValidationError as error:
-        raise UserError(
-            f"{file}: no operating point of this version; run `monitorbench calibrate` again"
-        ) from error
 
 
 def judge_id(evaluation: Evaluation) -> str:
@@ -136,12 +160,6 @@ def calibration_rates(directory: Path) -> Numbers | None:
     """Rates at a calibration's threshold on its own split; None where they were not recorded."""
     rates = read_finished(directory)["results"].get("rates")
     return from_json(rates) if rates else None
-
-
-def longest_calibrated(directory: Path) -> float | None:
-    """Prompt tokens of the longest text that a calibration saw; None where they were not counted."""
-    longest: float | None = read_finished(directory)["results"].get("longest_prompt")
-    return longest
 
 
 def flags_nothing(at: Numbers) -> bool:

@@ -23,18 +23,16 @@ from monitorbench.metrics.evidence import FIRST_MARKED, NO_STEP, NOWHERE, locate
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.metrics.score_facts import ScoreFacts, score_facts
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
-from monitorbench.records import TRANSPORT_FAILURES, Split, reasons_in_words
+from monitorbench.records import TRANSPORT_FAILURES, Label, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_checked, read_finished
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import evaluation_id
-from monitorbench.runs.verdict_log import (
-    FAILURES,
-    VERDICTS,
-    Spent,
+from monitorbench.runs.verdict_log import VERDICTS, read_run
+from monitorbench.scoring.operating_point import OperatingPoint, labels_at
+from monitorbench.scoring.verdict_columns import (
     VerdictColumns,
-    read_failures,
-    read_run,
     read_verdict_columns,
+    with_failures,
     with_missing_counted,
 )
 
@@ -115,6 +113,21 @@ def forced_alarms(evaluation: Evaluation) -> NDArray[np.bool_]:
     return is_alarm
 
 
+def answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
+    """The run with its answers read at an operating point of its judge."""
+    judged = evaluation.judged
+    labels = labels_at(
+        point,
+        monitor=point.thresholds[0].monitor,
+        scores=judged.scores,
+        answers=[None] * len(judged),  # a threshold doesn't read them
+        categories=[judged.category_names[i] for i in judged.categories.tolist()],
+    )
+    answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
+    flagged = np.where(forced_alarms(evaluation), 1.0, [answers[label] for label in labels])
+    return evaluation._replace(judged=replace(judged, flagged=flagged))
+
+
 def unscored_reasons(evaluation: Evaluation) -> dict[str, int]:
     """Count the unscored samples by reason, the most frequent first.
 
@@ -148,7 +161,7 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
     with ThreadPoolExecutor(1) as pool:  # Arrow reads the samples while Python reads the log
         samples = pool.submit(read_columns, data, split, view)
-        log = _with_failures(read_verdict_columns(directory / VERDICTS), directory)
+        log = with_failures(read_verdict_columns(directory / VERDICTS), directory)
     log = with_missing_counted(log, results)
     judged, reasons, spent, of_scores = _judged(directory, results, log, samples.result(), data, split)
     if sent_on := _sent_on(results.get("combined")):
@@ -244,31 +257,6 @@ def _judged(
     if imported.get("n_missing"):
         of_scores |= {"n_missing": imported["n_missing"], "missing": imported["missing"]}
     return answered, log.reasons.take(pa.array(line)), usage(*log.spent.taking(line)), of_scores
-
-
-def _with_failures(log: VerdictColumns, directory: Path) -> VerdictColumns:
-    """The verdicts behind the failed requests, so that a verdict counts wherever there is one."""
-    failures = read_failures(directory / FAILURES)
-    n = len(failures)
-    nothing, none = np.full(n, np.nan), np.zeros(n, dtype=np.int64)
-    spent = Spent(*(np.concatenate([nothing, column]) for column in log.spent))
-    strings = [
-        [failure.key for failure in failures.values()],
-        list(failures),
-        [str(failure.unscored) for failure in failures.values()],
-    ]
-    keys, sample_ids, reasons = (pa.array(texts, pa.string()) for texts in strings)
-    return VerdictColumns(
-        keys=pa.concat_arrays([keys, log.keys]),
-        sample_ids=pa.concat_arrays([sample_ids, log.sample_ids]),
-        flagged=np.concatenate([nothing, log.flagged]),
-        scores=np.concatenate([nothing, log.scores]),
-        censored=np.concatenate([np.zeros(n, dtype=np.bool_), log.censored]),
-        n_quotes=np.concatenate([none, log.n_quotes]),
-        n_grounded=np.concatenate([none, log.n_grounded]),
-        reasons=pa.concat_arrays([reasons, log.reasons]),
-        spent=spent,
-    )
 
 
 def with_distinct_names(evaluations: Sequence[Evaluation]) -> list[Evaluation]:

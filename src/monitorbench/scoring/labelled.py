@@ -74,7 +74,7 @@ def calibrate_round(study: Study, run: Path) -> Path:
                 f"operating_point: {run.name} has labels of {names}; expected a round of the log of the one "
                 "monitor that it serves"
             )
-        from monitorbench.scoring.calibrate import read_operating_point
+        from monitorbench.scoring.operating_point import read_operating_point
 
         monitor = read_operating_point(study.operating_point).thresholds[0].monitor
         judged = Path(read_finished(study.operating_point)["results"]["judged"])

@@ -5,28 +5,21 @@ threshold without a score gives no label, whatever the judge answered; a thresho
 the monitor it was calibrated for; the model in JSON says where it was calibrated, and for what.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from monitorbench.config.base import UserError
 from monitorbench.metrics.auroc import Scores
-from monitorbench.metrics.bootstrap import FloatArray, group_index
-from monitorbench.metrics.guarantees.order_statistic import (
-    Guarantee,
-    Method,
-    Mix,
-    MixOf,
-    of_questions,
-    question_weights,
-)
-from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
+from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.guarantees.order_statistic import Method, MixOf
 from monitorbench.records import Label
-from monitorbench.scoring.calibration_split import CalibrationScores, Part
-from monitorbench.scoring.evaluations import Evaluation, forced_alarms
+from monitorbench.runs.directory import read_checked, read_finished
+from monitorbench.scoring.calibration_split import Part
 
 
 class CalibratedThreshold(BaseModel):
@@ -69,46 +62,6 @@ class CalibratedThreshold(BaseModel):
         return self
 
 
-def calibrated(
-    scored: CalibrationScores, guarantee: Guarantee, mix: Mix | None = None
-) -> CalibratedThreshold:
-    """The threshold of one monitor that keeps a guarantee, over the questions as `mix` weighs them.
-
-    Raises `ValueError` unless `scored` has one member, and what `guaranteed_threshold` raises.
-    """
-    if len(scored.members) != 1:
-        raise ValueError(f"a threshold is for one monitor; got {len(scored.members)}: combine them first")
-    rows = ~scored.is_misbehavior
-    groups = group_index(scored.group_ids[rows].tolist())
-    strata = of_questions(groups, scored.strata[rows])
-    weights = question_weights(strata, None if mix is None else mix.within(scored.category))
-    scores = scored.scores[:, 0]
-    benign = Benign(
-        np.where(np.isnan(scores[rows]), np.inf, scores[rows]),
-        groups,
-        weights,
-        everything=scores,
-    )
-    guaranteed, is_exact = guaranteed_threshold(benign, guarantee), guarantee.method == "neyman_pearson"
-    return CalibratedThreshold(
-        method=guarantee.method,
-        monitor=scored.members[0],
-        category=scored.category,
-        data=scored.data,
-        part=scored.part,
-        alpha=guarantee.alpha,
-        delta=guarantee.delta if is_exact else None,
-        n=guaranteed.n,
-        n_unscored=guaranteed.n_unscored,
-        threshold=guaranteed.threshold,
-        attained=guaranteed.attained,
-        reason=guaranteed.reason,
-        mix="drawn" if weights.equal or mix is None else mix.of,
-        effective_n=guaranteed.effective_n,
-        n_candidates=guarantee.n_candidates,
-    )
-
-
 class OperatingPoint(BaseModel):
     """`greedy`: the judge's own answer. `threshold`: an alarm where score > threshold.
 
@@ -133,6 +86,8 @@ class OperatingPoint(BaseModel):
         return self
 
 
+POINT_FILE = "operating_point.json"
+"""Name of the point's file in a run of `calibrate.py`."""
 GREEDY = OperatingPoint(rule="greedy")
 """The papers' protocol."""
 
@@ -186,21 +141,6 @@ def labels_at(
     return [names[code] for code in codes.tolist()]
 
 
-def answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
-    """The run with its answers read at an operating point of its judge."""
-    judged = evaluation.judged
-    labels = labels_at(
-        point,
-        monitor=point.thresholds[0].monitor,
-        scores=judged.scores,
-        answers=[None] * len(judged),  # a threshold doesn't read them
-        categories=[judged.category_names[i] for i in judged.categories.tolist()],
-    )
-    answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
-    flagged = np.where(forced_alarms(evaluation), 1.0, [answers[label] for label in labels])
-    return evaluation._replace(judged=replace(judged, flagged=flagged))
-
-
 def _limits(point: OperatingPoint, categories: Sequence[str]) -> FloatArray:
     """The threshold that applies to each sample [samples], NaN where its category has none."""
     by_category = {
@@ -215,3 +155,22 @@ def _limits(point: OperatingPoint, categories: Sequence[str]) -> FloatArray:
             "calibration split has no sample; add some, or calibrate with calibrate.per_category=false"
         )
     return np.array([by_category[category] for category in categories], dtype=np.float64)
+
+
+def read_operating_point(directory: Path) -> OperatingPoint:
+    """The operating point of a finished calibration; `UserError` where there is none."""
+    file = directory / POINT_FILE
+    if "operating_point" not in read_finished(directory)["results"] or not file.is_file():
+        raise UserError(f"{directory}: not a calibration; expected a run of `monitorbench calibrate`")
+    try:
+        return OperatingPoint.model_validate_json(json.dumps(read_checked(directory, POINT_FILE)))
+    except ValidationError as error:
+        raise UserError(
+            f"{file}: no operating point of this version; run `monitorbench calibrate` again"
+        ) from error
+
+
+def longest_calibrated(directory: Path) -> float | None:
+    """Prompt tokens of the longest text that a calibration saw; None where they were not counted."""
+    longest: float | None = read_finished(directory)["results"].get("longest_prompt")
+    return longest

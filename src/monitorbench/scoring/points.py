@@ -16,15 +16,9 @@ from monitorbench.metrics.summary import rates_at
 from monitorbench.metrics.table import Place, Table
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
-from monitorbench.scoring.calibrate import (
-    calibration_rates,
-    flags_nothing,
-    judge_id,
-    longest_calibrated,
-    read_operating_point,
-)
-from monitorbench.scoring.evaluations import Evaluation, read_evaluation, unscored_reasons
-from monitorbench.scoring.operating_point import OperatingPoint, answers_at
+from monitorbench.scoring.calibrate import calibration_rates, flags_nothing, judge_id
+from monitorbench.scoring.evaluations import Evaluation, answers_at, read_evaluation, unscored_reasons
+from monitorbench.scoring.operating_point import OperatingPoint, longest_calibrated, read_operating_point
 
 _log = logging.getLogger(__name__)
 

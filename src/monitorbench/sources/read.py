@@ -22,7 +22,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.conversations.read import NoChat
 from monitorbench.sources.archive import BROKEN, members_sha256, regular_files
-from monitorbench.untrusted_rows import parquet_batches
+from monitorbench.untrusted_parquet import parquet_batches
 
 _log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from monitorbench.config.monitor import Prompt
 from monitorbench.engines.open import share_engine
 from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.judging.display import judging
-from monitorbench.judging.judge import JudgeSpec
+from monitorbench.judging.identity import JudgeSpec
 from monitorbench.judging.logged import (
     LoggedJudge,
     open_logged,
@@ -53,8 +53,7 @@ from monitorbench.runs.verdict_log import (
     open_failure_log,
     open_verdict_log,
 )
-from monitorbench.scoring.evaluations import Evaluation
-from monitorbench.scoring.operating_point import answers_at
+from monitorbench.scoring.evaluations import Evaluation, answers_at
 from monitorbench.scoring.points import PointAt
 from monitorbench.stress.changes.change import Change, PromptChange, changed
 

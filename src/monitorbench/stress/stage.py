@@ -22,7 +22,7 @@ from monitorbench.config.monitor import Prompt
 from monitorbench.config.study import Paths, Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import planned_evaluation
-from monitorbench.judging.judge import JudgeSpec, judge_spec
+from monitorbench.judging.identity import JudgeSpec, judge_spec
 from monitorbench.judging.logged import runs_of_the_same_judge
 from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.robustness.worst import FILE, STRESS_VERSION, as_stress
@@ -35,10 +35,9 @@ from monitorbench.scoring.evaluations import Evaluation, read_covered
 from monitorbench.scoring.points import PointAt, points_at
 from monitorbench.stress.changes.change import Change, family
 from monitorbench.stress.changes.code import CODE
-from monitorbench.stress.changes.insertions import INJECTIONS, OWN_WORDS, PADDING
+from monitorbench.stress.changes.insertions import INJECTIONS, OWN_WORDS, PADDING, TURNS, among_turns
 from monitorbench.stress.changes.options import OPTIONS
 from monitorbench.stress.changes.prose import LOOKALIKES, PARAPHRASES
-from monitorbench.stress.changes.turns import TURNS, among_turns
 from monitorbench.stress.judged import StressJudging, judge_all, stress_facts, write_cases
 
 CHANGES: tuple[Change, ...] = (

@@ -23,7 +23,7 @@ from monitorbench.corpus.paper.units import PaperInputs, paper_inputs
 from monitorbench.corpus.store import n_rows, read_split
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.weights import tokenizer_here, weights_identity
-from monitorbench.judging.judge import NO_SHOTS
+from monitorbench.judging.identity import NO_SHOTS
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording, published_prompt

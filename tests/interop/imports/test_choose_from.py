@@ -12,7 +12,8 @@ from score_files import Import, runs_of, write_csv
 
 from monitorbench.config.study import Study
 from monitorbench.interop.imports.stage import import_scores
-from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
+from monitorbench.scoring.calibrate import calibrate_run
+from monitorbench.scoring.operating_point import read_operating_point
 
 QUICK = ("tracking=none", "score.resamples=100", "recommend.redraws=100")
 

@@ -18,12 +18,13 @@ from monitorbench.runs.directory import read_checked, read_manifest
 from monitorbench.runs.files import file_sha256
 from monitorbench.runs.listing import overall_rates
 from monitorbench.runs.run_folders import read_run
-from monitorbench.runs.verdict_log import VERDICTS, read_verdict_columns, read_verdicts
-from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
+from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.combination.combined_run import combine_runs
-from monitorbench.scoring.evaluations import forced_alarms, read_evaluation
-from monitorbench.scoring.operating_point import answers_at
+from monitorbench.scoring.evaluations import answers_at, forced_alarms, read_evaluation
+from monitorbench.scoring.operating_point import read_operating_point
 from monitorbench.scoring.score import score_run, transfer
+from monitorbench.scoring.verdict_columns import read_verdict_columns
 
 COLUMNS = (
     "import.columns.sample=transcript",

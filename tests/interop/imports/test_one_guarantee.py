@@ -14,8 +14,9 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.report.write import report
 from monitorbench.runs.directory import read_checked
-from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
+from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.control.stage import control_runs
+from monitorbench.scoring.operating_point import read_operating_point
 from monitorbench.scoring.recommendation.stage import recommendation_run
 from monitorbench.scoring.score import score_run
 

@@ -83,6 +83,16 @@ def test_undefined_rates_are_null_and_said() -> None:
     assert found.decision is Decision.INTERVENE
 
 
+def test_a_gain_without_an_intervention_is_said() -> None:
+    """If it failed: "intervene" would rest on runs in which nothing intervened, without a word."""
+    found = outcomes(counted(A=10, C=40, D=10))
+    assert not any("no intervention" in note for note in analyse(found, QUICK).notes)
+    idle = [run._replace(interventions=0) for run in found]
+    assert any("no intervention is recorded" in note for note in analyse(idle, QUICK).notes)
+    unknown = [run._replace(interventions=0, steps=0) for run in found]
+    assert not any("no intervention" in note for note in analyse(unknown, QUICK).notes)
+
+
 def test_seeds_are_no_further_tasks() -> None:
     """Three seeds that always agree are one: copied runs must not turn noise into a decision."""
     cells = counted(A=20, B=5, C=12, D=13)
@@ -228,14 +238,6 @@ def test_broken_and_unmatched_runs_are_counted() -> None:
     assert (decision.unmatched_baseline, decision.unmatched_treated) == (1, 0)
     assert "runs that broke down, counted as failures: 1" in decision.notes
     assert "runs without a counterpart, left out: 1" in decision.notes
-
-
-@pytest.mark.parametrize(("n", "is_said"), [(0, True), (1, False)])
-def test_an_effect_of_runs_in_which_nothing_intervened_is_remarked_on(n: int, is_said: bool) -> None:
-    """ "Intervene: +50 points" came from runs without a single intervention."""
-    found = outcomes(counted(A=10, C=30, D=20))
-    decision = analyse([one._replace(interventions=min(one.interventions, n)) for one in found], QUICK)
-    assert any("no intervention is on record" in note for note in decision.notes) is is_said
 
 
 def crashed(cells: list[str], condition: str, n: int) -> list[Outcome]:

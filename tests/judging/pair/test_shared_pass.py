@@ -16,7 +16,7 @@ from monitorbench.engines.protocol import Decoding, Tap
 from monitorbench.engines.stored.head import read_head
 from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.transformers_engine import HiddenStates
-from monitorbench.judging.judge import judge_spec
+from monitorbench.judging.identity import judge_spec
 from monitorbench.judging.logged import open_logged
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.pair_server import open_both

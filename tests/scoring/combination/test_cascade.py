@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from monitorbench.config.base import UserError
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.records import Split
+from monitorbench.scoring.calibrate import calibrated
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     calibration_scores,
@@ -29,7 +30,6 @@ from monitorbench.scoring.combination.cascade import (
     sent_on,
 )
 from monitorbench.scoring.combination.ensembles import pessimistic_auroc
-from monitorbench.scoring.operating_point import calibrated
 
 SCORE = st.floats(0, 1)
 MAYBE = st.one_of(st.none(), SCORE)

@@ -29,12 +29,13 @@ from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.provenance import CodeState
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
-from monitorbench.scoring.calibrate import calibrate_run, read_operating_point
+from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.calibration_split import calibration_scores, divide
 from monitorbench.scoring.combination.cascade import Band, Cascade
 from monitorbench.scoring.combination.combined_run import _label, combine_runs
 from monitorbench.scoring.combination.ensembles import Ensemble
 from monitorbench.scoring.evaluations import read_evaluation
+from monitorbench.scoring.operating_point import read_operating_point
 from monitorbench.scoring.score import score_run, transfer
 
 SKILLS = {"small": 0.8, "middle": 1.2, "large": 2.5}

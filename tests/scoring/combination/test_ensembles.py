@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from monitorbench.config.base import UserError
 from monitorbench.metrics.guarantees.order_statistic import Guarantee
 from monitorbench.records import Split
+from monitorbench.scoring.calibrate import calibrated
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     calibration_scores,
@@ -26,7 +27,6 @@ from monitorbench.scoring.combination.ensembles import (
     fit_stack,
     pessimistic_auroc,
 )
-from monitorbench.scoring.operating_point import calibrated
 
 SCORE = st.one_of(st.none(), st.floats(0, 1))
 

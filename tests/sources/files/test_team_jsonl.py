@@ -45,6 +45,71 @@ def test_a_minimal_row(tmp_path):
     assert (first.label_source, first.source, first.split) == (LabelSource.ANNOTATORS, "team", None)
 
 
+GEMINI = {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"text": "I look.", "thought": True},
+                    {"functionCall": {"name": "bash", "args": {"cmd": "ls"}}},
+                ],
+            },
+            "finishReason": "STOP",
+            "index": 0,
+            "avgLogprobs": -0.01,
+        }
+    ],
+    "usageMetadata": {
+        "promptTokenCount": 12,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 12}],
+    },
+    "modelVersion": "gemini-2.5-flash",
+    "responseId": "mAit-LmkHPPlz7I_vtfUqQ4",
+}
+BEDROCK = {
+    "output": {
+        "message": {
+            "role": "assistant",
+            "content": [
+                {"reasoningContent": {"reasoningText": {"text": "I look."}}},
+                {
+                    "toolUse": {
+                        "toolUseId": "tooluse_kZJMlvQmRJ6eAyJE5GIl7Q",
+                        "name": "bash",
+                        "input": {"cmd": "ls"},
+                    }
+                },
+            ],
+        }
+    },
+    "stopReason": "tool_use",
+    "usage": {"inputTokens": 30, "outputTokens": 6, "totalTokens": 36},
+    "metrics": {"latencyMs": 1275},
+    "ResponseMetadata": {
+        "RequestId": "123e4567-e89b-12d3-a456-426614174000",
+        "HTTPStatusCode": 200,
+        "HTTPHeaders": {
+            "date": "Sun, 1 Nov 2026 10:00:00 GMT",
+            "content-type": "application/json",
+            "connection": "keep-alive",
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("body", [GEMINI, BEDROCK], ids=["gemini", "bedrock"])
+def test_a_providers_whole_answer_is_a_response(body: dict[str, Any], tmp_path):
+    """Else logs of Gemini or Bedrock would be refused for an id, or kept without what was called."""
+    (sample,) = loaded(tmp_path, {"response": body})
+    (message,) = sample.response
+    assert (message.thinking, message.content) == ("I look.", "")
+    assert [(call.name, call.arguments) for call in message.tool_calls] == [("bash", '{"cmd": "ls"}')]
+    for changed in ({**body, "note": "rm -rf /"}, {**body, "responseId": "Remove-All-Files-Of-The-Server-1"}):
+        with pytest.raises(UserError, match=r"line 1.*beside the messages"):
+            loaded(tmp_path, {"response": changed})
+
+
 def test_everything_said_arrives(tmp_path):
     """Else an agent's tools, a pair or a split would silently be gone."""
     response = [

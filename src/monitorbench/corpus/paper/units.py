@@ -21,7 +21,8 @@ from monitorbench.config.sources import Cues, Source
 from monitorbench.config.study import Paths, Study
 from monitorbench.construct.pair import Constructed
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
-from monitorbench.records import SAMPLE_SCHEMA, Cell, Construction, Label, LabelSource, Message, Role, Sample
+from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Role, Sample
+from monitorbench.sample_table import SAMPLE_SCHEMA
 from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, pieces

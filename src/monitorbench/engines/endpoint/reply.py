@@ -4,56 +4,57 @@ An endpoint may answer anything, so nothing in a body is trusted: what is no ans
 with a `failure`, and a failure is never a label.
 """
 
-import math
 import re
 from collections.abc import Mapping
-from itertools import accumulate
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, StrictFloat, StrictInt, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, Field, StrictInt, TypeAdapter, ValidationError, model_validator
 
 from monitorbench import strict_json
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.conversations.chats import messages_in
+from monitorbench.conversations.forms import MESSAGE
+from monitorbench.conversations.uses import Use
 from monitorbench.engines.endpoint.limits import cost, estimated_tokens
+from monitorbench.engines.endpoint.logprobs import BadResponse, top_logprobs_at
 from monitorbench.engines.protocol import Decoding, Failure, Reply, Request
 
-_ROUNDING = 1e-3
-"""Log-probabilities of 0 may come out as slightly more; anything beyond is no log-probability."""
-_LOWEST = -9999.0
-"""The API's number for minus infinity."""
-_MOST_PROBABILITY = 1.05
-"""Most probability of a position's alternatives together; the excess over 1 is a server's rounding."""
 _MOST_TOKENS = 10**8
 _MOST_OBJECTS = 256
 """Braces at which an object is looked for: a text of `{{{{` must not cost minutes."""
 _DETAIL_CHARACTERS = 200
 _VERSION = re.compile(r"[-@:](\d{3,4}|\d{6}|\d{8}|\d{4}-\d{2}-\d{2})")
-_SAME_END = dict.fromkeys(("eos_token", "eos", "stop_sequence", "end_turn"), "stop")
-"""Other servers' words for a whole answer's end: Text Generation Inference, Together, Anthropic."""
-_ENDINGS = 2
-"""Tokens that may stand behind an answer: more of them, and it is not the answer that was found."""
+_SAME_END = {
+    **dict.fromkeys(("eos_token", "eos", "stop_sequence", "end_turn", "STOP", "COMPLETE"), "stop"),
+    **dict.fromkeys(("max_tokens", "MAX_TOKENS", "model_length"), "length"),
+}
+"""Words for an end of Text Generation Inference, Together, Anthropic, Google, Cohere and Mistral."""
+_THOUGHTS = tuple(name for name, use in MESSAGE.fields.items() if use is Use.THOUGHT)
+"""Fields of a message that hold reasoning, by whatever server."""
 
 
 class _Message(BaseModel):
-    """The answer's message; content that is a list of parts is its text, and its thoughts the reasoning."""
+    """The answer's message; content that is a list of parts is its text, and its thoughts are reasoning."""
 
     content: str | None = None
     refusal: str | None = None
-    reasoning_content: Any = None
-    """DeepSeek's name for reasoning; `reasoning` is that of a vLLM server with a reasoning parser."""
-    reasoning: Any = None
+    reasoning: str = ""
 
     @model_validator(mode="before")
     @classmethod
-    def _of_parts(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or not isinstance(given.get("content"), list) or not given["content"]:
+    def _read(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
             return given
-        answer = {"role": "assistant", "content": given["content"]}
-        (message, *_) = messages_in([answer], "message", "refuse")
+        content = given.get("content")
+        thoughts = {name: given[name] for name in _THOUGHTS if name in given}
+        (thought, *_) = messages_in([{"role": "assistant", **thoughts}], "message")
+        read = {**given, "reasoning": thought.thinking}
+        if not isinstance(content, list) or not content:
+            return read
+        (message, *_) = messages_in([{"role": "assistant", "content": content}], "message", "refuse")
         if message.tool_calls:
             raise ValueError("a tool call in place of an answer")
-        return {"reasoning_content": message.thinking or None, **given, "content": message.content}
+        return {**read, "content": message.content, "reasoning": thought.thinking or message.thinking}
 
 
 class _Choice(BaseModel):
@@ -85,21 +86,7 @@ class _Body(BaseModel):
     error: Any = None
 
 
-class _Token(BaseModel):
-    token: str
-    logprob: StrictFloat | StrictInt | None = None
-
-
-class _Position(_Token):
-    top_logprobs: list[_Token] = []
-
-
-class _Logprobs(BaseModel):
-    content: list[_Position] | None = None
-
-
 _USAGE = TypeAdapter(_Usage | None)
-_LOGPROBS = TypeAdapter(_Logprobs | None)
 
 
 def read_reply(
@@ -125,17 +112,17 @@ def read_reply(
     try:
         prompt, cached, completion, usage_detail = _usage(answer.usage, request.characters, len(text))
         if answer.error:
-            raise _BadResponse("an error stands beside the choices")
+            raise BadResponse("an error stands beside the choices")
         if not failure and not is_model(served, config):
-            raise _BadResponse(
+            raise BadResponse(
                 f"answered by model {served[:60]!r}; expected {config.model!r}, or engine.served_model to "
                 "name it"
             )
         if not failure:
             field = decoding.label_field
             after = _before_field(text, field) if field else decoding.label_after
-            top, logprobs_detail = _top_logprobs(choice.logprobs, text, after)
-    except _BadResponse as error:
+            top, logprobs_detail = top_logprobs_at(choice.logprobs, text, after)
+    except BadResponse as error:
         # What it has to say of itself is not to be relied on, but is paid for.
         prompt, cached, completion, usage_detail = _usage(None, request.characters, len(text))
         failure, detail = failure or "bad_response", "; ".join(filter(None, (detail, str(error))))
@@ -160,10 +147,6 @@ def _what_is_wrong(error: Exception) -> str:
         first = error.errors(include_url=False)[0]
         return f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}"
     return f"body: {one_line(str(error))[:100]}"
-
-
-class _BadResponse(Exception):
-    """Something in a body that no honest answer has; the text says what."""
 
 
 def is_model(served: str, config: OpenAiEngine) -> bool:
@@ -215,10 +198,7 @@ def _reasoning(message: _Message, text: str, decoding: Decoding) -> tuple[str, s
     Judged text may spell `reasoning_end`, and a monitor may repeat it: in its thoughts, so that the last one
     counts, or in the quotes of an answer, so that one counts which such an answer follows.
     """
-    thoughts = next(
-        (value for value in (message.reasoning_content, message.reasoning) if isinstance(value, str)), ""
-    )
-    end = decoding.reasoning_end
+    thoughts, end = message.reasoning, decoding.reasoning_end
     if thoughts or not end or end not in text:
         return thoughts, text, False
     ends = [match.end() for match in re.finditer(re.escape(end), text)]
@@ -235,14 +215,14 @@ def _begins_with(text: str, begun: str) -> bool:
 def _usage(given: Any, prompt_characters: int, text_characters: int) -> tuple[int, int, int, str]:
     """Tokens of the prompt, of these the cached, of the completion; and a remark on them.
 
-    Raises `_BadResponse` for counts that are none.
+    Raises `BadResponse` for counts that are none.
     """
     try:
         usage = _USAGE.validate_python(given) or _Usage()
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "usage"
-        raise _BadResponse(f"{where}: {first['msg']}") from error
+        raise BadResponse(f"{where}: {first['msg']}") from error
     if usage.prompt_tokens == 0:
         estimates = estimated_tokens(prompt_characters), estimated_tokens(text_characters)
         return estimates[0], 0, estimates[1], "no usage: token counts are estimates"
@@ -265,61 +245,3 @@ def _before_field(text: str, field: str) -> str | None:
             start = members.field
             prefix = text[: start + text.startswith('"', start)]
     return prefix
-
-
-def _top_logprobs(given: Any, text: str, label_after: str | None) -> tuple[Mapping[str, float] | None, str]:
-    """Log-probabilities by token text at the label's position; None, and why, where that is missing.
-
-    Raises `_BadResponse` where a value there is no log-probability, or all are not in the documented form.
-    """
-    try:
-        logprobs = _LOGPROBS.validate_python(given)
-    except ValidationError as error:
-        raise _BadResponse("log-probabilities not in the documented form") from error
-    if logprobs is None or not logprobs.content:
-        return None, ""
-    if label_after is None:
-        return None, "log-probabilities left out: the label does not stand behind its evidence"
-    position = _label_position(logprobs.content, text, label_after)
-    if position is None:
-        return None, "log-probabilities left out: the label's position is not among them"
-    top: dict[str, float] = {}
-    for token in position.top_logprobs or [position]:
-        if token.logprob is None or not token.logprob <= _ROUNDING:
-            raise _BadResponse(f"no log-probability: {token.token[:20]!r} has {token.logprob}")
-        # Two tokens may be spelt alike: their probabilities add up.
-        logprob = min(max(token.logprob, _LOWEST), 0.0)
-        earlier = top.get(token.token, -math.inf)
-        top[token.token] = min(max(logprob, earlier) + math.log1p(math.exp(-abs(logprob - earlier))), 0.0)
-    if math.fsum(map(math.exp, top.values())) > _MOST_PROBABILITY:
-        raise _BadResponse("log-probabilities of more than 1 together")
-    return top, ""
-
-
-def _label_position(content: list[_Position], text: str, label_after: str) -> _Position | None:
-    """The first position whose token continues where `label_after` ends; white space doesn't count.
-
-    Reasoning in front of the text and the tokens that end the turn behind it are among the positions, too.
-    """
-    wanted, written = _squeezed(label_after), _squeezed(text)
-    tokens = [_squeezed(position.token) for position in content]
-    starts = [0, *accumulate(map(len, tokens))]
-    joined = "".join(tokens)
-    begin = 0 if written.startswith(joined) else joined.rfind(written)
-    behind = [token for start, token in zip(starts, tokens, strict=False) if start >= begin + len(written)]
-    if begin < 0 or sum(map(bool, behind)) > _ENDINGS:
-        return None
-    seen = ""
-    for position, token, start in zip(content, tokens, starts, strict=False):
-        if start < begin or not token:
-            continue
-        seen += token
-        if not written.startswith(seen):
-            return None
-        if len(seen) > len(wanted):
-            return position if seen.startswith(wanted) else None
-    return None
-
-
-def _squeezed(text: str) -> str:
-    return "".join(text.split())

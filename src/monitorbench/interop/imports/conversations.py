@@ -20,7 +20,8 @@ from monitorbench.interop.imports.keys import Keys
 from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.values import hashes, refuse, texts
 from monitorbench.metrics.bootstrap import IntArray
-from monitorbench.records import SAMPLE_SCHEMA, Message, Role, content_id
+from monitorbench.records import Message, Role, content_id
+from monitorbench.sample_table import SAMPLE_SCHEMA
 
 Chat = tuple[Message, ...]
 _log = logging.getLogger(__name__)

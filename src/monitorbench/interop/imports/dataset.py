@@ -19,9 +19,10 @@ from monitorbench.interop.imports.conversations import ConversationSide, stored
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.interop.imports.values import hashes
 from monitorbench.metrics.bootstrap import IntArray
-from monitorbench.records import SAMPLE_SCHEMA, Construction, Label, LabelSource, Split
+from monitorbench.records import Construction, Label, LabelSource, Split
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.untrusted_rows import parquet_table
+from monitorbench.sample_table import SAMPLE_SCHEMA
+from monitorbench.untrusted_parquet import parquet_table
 
 _ROWS = 131_072
 _log = logging.getLogger(__name__)

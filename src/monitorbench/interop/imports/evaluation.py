@@ -28,7 +28,8 @@ from monitorbench.metrics.score_facts import score_facts
 from monitorbench.records import Label, Split, UnscoredReason
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import evaluation_run
-from monitorbench.runs.verdict_log import MISSING_SUFFIXES, VERDICTS
+from monitorbench.runs.verdict_log import VERDICTS
+from monitorbench.scoring.verdict_columns import MISSING_SUFFIXES
 
 PROMPT = "imported"
 """Stands where other runs have a prompt's name."""

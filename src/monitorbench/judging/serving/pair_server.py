@@ -25,8 +25,8 @@ from monitorbench.config.study import Study
 from monitorbench.conversations.read import NoChat
 from monitorbench.engines.weights import weights_that_fit
 from monitorbench.judging.evaluate import judge_name, training_facts
-from monitorbench.judging.identity import judge_identity
-from monitorbench.judging.judge import TRIAL, Judge, judge_spec
+from monitorbench.judging.identity import judge_identity, judge_spec
+from monitorbench.judging.judge import TRIAL, Judge
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.probe import open_pair
 from monitorbench.judging.serving.asked import asked_in, json_in, sample_asked

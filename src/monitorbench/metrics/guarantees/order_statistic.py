@@ -13,14 +13,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincc
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 
 ROUNDING = 1e-9
 """Relative error granted to a tail probability: without it, one that equals delta is a coin toss."""
-
-
+LONGER = 2.0
+"""How many times as long as the longest calibrated text one has to be before it is said."""
 Method = Literal["neyman_pearson", "conformal_risk"]
 
 
@@ -125,6 +124,8 @@ def weighted_tail(alarms: FloatArray, weights: FloatArray, alpha: float) -> Floa
     largest = weights.max(axis=-1)[..., None, None]
     first, second, third = np.moveaxis(alarms + largest ** np.arange(1, 4), -1, 0)
     scale, shape = third / second, second**3 / third**2
+    from scipy.special import gammaincc  # what only applies a threshold has no use for it
+
     tails: FloatArray = gammaincc(shape, np.maximum(alpha - first + shape * scale, 0) / scale)
     return tails
 
@@ -247,3 +248,13 @@ def join_strata(groups: IntArray, codes: IntArray, names: NDArray[np.str_]) -> N
         name = str(names[stratum])
         joined[question] = f"{joined[question]} and {name}" if question in joined else name
     return np.array(list(joined.values()), dtype=np.str_)
+
+
+def longer(calibrated: float | None, here: float | None) -> str:
+    """`read up to 40,000 tokens, calibrated on up to 8,000: …`; empty up to `LONGER` times as long."""
+    if calibrated is None or here is None or here <= LONGER * calibrated:
+        return ""
+    return (
+        f"read up to {here:,.0f} tokens, calibrated on up to {calibrated:,.0f}: the promise says nothing of "
+        "texts so much longer"
+    )

@@ -22,7 +22,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from monitorbench.config.base import UserError
 from monitorbench.metrics.auroc import Scores
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.low_far import partial_auroc
 from monitorbench.scoring.calibration_split import (
     CalibrationScores,
     FittedOn,
@@ -215,6 +214,8 @@ def _quality(scores: FloatArray, is_misbehavior: NDArray[np.bool_], aim: Aim) ->
     """The quality that the band is chosen by; needs both labels."""
     if aim == "auroc":
         return pessimistic_auroc(scores, is_misbehavior)
+    from monitorbench.metrics.low_far import partial_auroc  # scipy: not for who runs a cascade
+
     value = partial_auroc(counted_against(scores, is_misbehavior), is_misbehavior, _LOW_FAR)
     if value is None:
         raise ValueError("expected samples of both labels")

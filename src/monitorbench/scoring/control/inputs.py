@@ -25,7 +25,7 @@ from monitorbench.runs.verdict_log import read_run
 from monitorbench.scoring.calibrate import judge_id, unseen
 from monitorbench.scoring.combination.ensembles import Ensemble, combine
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered, with_distinct_names
-from monitorbench.untrusted_rows import parquet_table
+from monitorbench.untrusted_parquet import parquet_table
 
 STEPS = "steps.parquet"
 _UNSCORED_LOW = -1.0

@@ -15,9 +15,8 @@ from monitorbench.config.evaluation import Calibrate
 from monitorbench.metrics.columns import Columns
 from monitorbench.scoring.baselines import ShortcutScores
 from monitorbench.scoring.calibrate import unseen
-from monitorbench.scoring.calibration_split import mix_asked
-from monitorbench.scoring.evaluations import Evaluation, forced_alarms
-from monitorbench.scoring.operating_point import answers_at
+from monitorbench.scoring.evaluations import Evaluation, answers_at, forced_alarms
+from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.candidates import CandidateRuns, Contender, contender, sample_weights
 from monitorbench.scoring.recommendation.deployment import Deployment, beyond_means, budget_of

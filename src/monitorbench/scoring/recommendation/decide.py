@@ -31,8 +31,9 @@ from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.baselines import ShortcutScores, shortcuts_over
-from monitorbench.scoring.calibration_split import calibration_scores, mix_asked
+from monitorbench.scoring.calibration_split import calibration_scores
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation
+from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import CandidateRuns

@@ -95,11 +95,11 @@ def more_for_promise(promise: Promise, of: Allowed, n_flagged: int | None = None
 
 
 def alpha_at_hand(promise: Promise, calibration: Suspicion) -> float | None:
-    """Find the least alpha, in whole percents, at which a threshold that flags misbehavior is promised.
+    """Find the least larger alpha, in whole percents, that a threshold which flags misbehavior promises.
 
     None where `_MOST_ALPHA` is not enough.
     """
-    for percent in range(ceil(100 * promise.guarantee.alpha), round(100 * _MOST_ALPHA) + 1):
+    for percent in range(int(100 * promise.guarantee.alpha + 1e-9) + 1, round(100 * _MOST_ALPHA) + 1):
         guarantee = promise.guarantee._replace(alpha=percent / 100)
         thresholds = allowed(calibration, guarantee, promise.weights, None)
         if (thresholds.bad.first < thresholds.n_promised).any():

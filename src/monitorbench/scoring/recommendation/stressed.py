@@ -28,7 +28,7 @@ from monitorbench.metrics.robustness.worst import (
 from monitorbench.records import Label
 from monitorbench.runs.directory import checked_file, is_finished, read_checked, read_manifest
 from monitorbench.scoring.recommendation.candidates import CandidateRuns
-from monitorbench.untrusted_rows import parquet_table
+from monitorbench.untrusted_parquet import parquet_table
 
 
 class Stressed(NamedTuple):

@@ -31,7 +31,7 @@ from monitorbench.records import (
 )
 from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import document
-from monitorbench.untrusted_rows import without_nulls
+from monitorbench.untrusted_parquet import without_nulls
 
 VERSION = 4
 """Raised whenever the same files become other samples."""
