@@ -19,7 +19,7 @@ from monitorbench.metrics.points_in_words import as_good_as, percent, share, thr
 from monitorbench.metrics.robustness.worst import answer, worst_lines
 from monitorbench.metrics.score_facts import COUNTED_AS, inverted_in_words, is_inverted
 from monitorbench.metrics.written import DASH, MINUS, amount, amount_interval, counted, interval, rate
-from monitorbench.runs.verdict_log import MISSING_SUFFIXES
+from monitorbench.scoring.verdict_columns import MISSING_SUFFIXES
 
 _CHECKS = {
     "echo": "words echoed from the request",
