@@ -23,8 +23,7 @@ from monitorbench.judging.identity import judge_spec
 from monitorbench.judging.open import open_judge
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample, Split
-from monitorbench.stress.changes.insertions import CHARACTERS_A_TOKEN
-from monitorbench.stress.changes.turns import lengthened
+from monitorbench.stress.changes.insertions import CHARACTERS_A_TOKEN, lengthened
 
 WAYS = {"chunk": ("unit=chunk",), "ledger": ("unit=ledger", "prompt=ledger")}
 MOST_MIB, MOST_COST = 6 * 1024, 1.3

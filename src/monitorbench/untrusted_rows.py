@@ -30,6 +30,7 @@ from monitorbench.untrusted import (
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_NO_TEXT = (b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")
 _HEAD = 65_536
 
 
@@ -52,7 +53,7 @@ def rows(file: Path, setting: str = "") -> Iterator[ForeignRow]:
         raise UserError(f"{setting}={file}: no such file; expected one with a row a line")
     opened(file).close()
     if name.endswith(DELIMITED):
-        read = _csv_rows(file)
+        read = csv_rows(file)
     elif name.endswith(JSON):
         read = json_rows(file)
     elif name.endswith(PARQUET):
@@ -101,6 +102,7 @@ def header(file: Path) -> list[str]:
         raise UserError(f"{file}: can't be read ({error}); expected CSV in UTF-8") from error
     if not names:
         raise UserError(f"{file}: nothing in it; expected a header line and a row a line")
+    names = [name.strip() for name in names]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise UserError(f"{file}, line 1: column {twice!r} is there twice; expected each name once")
@@ -108,11 +110,11 @@ def header(file: Path) -> list[str]:
 
 
 def delimiter(file: Path) -> str:
-    """The tab of a `.tsv`; else a comma, or a semicolon or tab where the header has that and no comma."""
+    """The tab of a `.tsv`; else the one of `,`, `;`, tab and `|` that makes most names of the header."""
     if ".tsv" in (suffix.lower() for suffix in file.suffixes):
         return "\t"
     first = next((text for text in islice(text_lines(file), 100) if text.strip()), "")
-    return next((mark for mark in (",", ";", "\t") if mark in first), ",")
+    return max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), ())))
 
 
 def numbered(file: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
@@ -130,13 +132,18 @@ def numbered(file: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
         began = reader.line_num + 1
 
 
-def _csv_rows(file: Path) -> Iterator[ForeignRow]:
+def csv_rows(file: Path) -> Iterator[ForeignRow]:
+    """Each row of a CSV under the header's names; raises `UserError` for one with more or fewer values."""
     names = header(file)
     began = 1
     try:
         for began, values in islice(numbered(file, strict=True), 1, None):
             if len(values) != len(names):
-                raise UserError(f"{file}, line {began}: {len(values)} values under {len(names)} names")
+                header_line = delimiter(file).join(names)[:60]
+                raise UserError(
+                    f"{file}, line {began}: {len(values)} values under {len(names)} names "
+                    f"({header_line!r}); expected CSV in UTF-8, the columns' names in its first line"
+                )
             yield ForeignRow(f"line {began}", dict(zip(names, values, strict=True)))
     except UnicodeDecodeError as error:
         raise no_utf8(file) from error
@@ -150,7 +157,8 @@ def _csv_rows(file: Path) -> Iterator[ForeignRow]:
 def json_rows(file: Path, list_at: str = "") -> Iterator[ForeignRow]:
     """Each object of JSON lines, of an array, or of an object with a row for each id; or the one object.
 
-    An object of `columns` and `data`, as tables of Weights & Biases and pandas are written, has a row a list.
+    An object of `columns` and `data`, as tables of Weights & Biases and pandas are written, has a row a list;
+    one with the values of each column by row number, as pandas writes it otherwise, is that table.
     With `list_at`, in dots as `results.results`, the rows are the objects of that list in each of these.
 
     Raises `UserError` with the line, or the entry, for what is no JSON object.
@@ -171,6 +179,12 @@ def json_rows(file: Path, list_at: str = "") -> Iterator[ForeignRow]:
                 raise UserError(f"{file}, {place}: {list_at}, entry {number}: no JSON object")
             refuse_rows(file, n_rows := n_rows + 1)
             yield ForeignRow(f"{place}, entry {number}", entry)
+
+
+def lists_of(file: Path) -> list[str]:
+    """Names, in dots, of the lists of objects in the one object that a JSON file holds; else none."""
+    outer = list(islice(_outer_rows(file, is_table=False), 2))
+    return list(_lists_in(outer[0].fields)) if len(outer) == 1 else []
 
 
 def _lists_in(fields: Mapping[str, Any], prefix: str = "", depth: int = 3) -> Iterator[str]:
@@ -198,7 +212,11 @@ def _outer_rows(file: Path, *, is_table: bool = True) -> Iterator[ForeignRow]:
         and value
         and all(isinstance(row, dict) for row in value.values())
     ):
-        value = [{"id": key, **row} for key, row in value.items()]
+        numbers = [str(i) for i in range(len(next(iter(value.values()))))]
+        if numbers and all(list(column) == numbers for column in value.values()):
+            value = [{name: column[i] for name, column in value.items()} for i in numbers]
+        else:
+            value = [{"id": key, **row} for key, row in value.items()]
     for number, entry in enumerate(value if isinstance(value, list) else [value], 1):
         if not isinstance(entry, dict):
             raise UserError(f"{file}, entry {number}: no JSON object; expected an object an entry")
@@ -261,6 +279,8 @@ def no_utf8(file: Path) -> UserError:
         for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES), b""), 1):
             if number == 1 and line.startswith(_UTF_16):
                 return UserError(f"{file}: UTF-16; save it as UTF-8")
+            if number == 1 and line.startswith(_NO_TEXT):
+                return UserError(f"{file}: packed (zip, gzip, zstd or Parquet), no text; unpack or rename it")
             try:
                 line.decode()
             except UnicodeDecodeError as error:

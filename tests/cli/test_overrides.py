@@ -10,7 +10,16 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, OverrideParseException
 
-from monitorbench.cli.overrides import _parsed, _unparsed, first_run, flag_value, run_overrides, split_flags
+from monitorbench.cli.overrides import (
+    _parsed,
+    _unparsed,
+    first_run,
+    flag_value,
+    refuse_repeated_keys,
+    run_overrides,
+    split_flags,
+)
+from monitorbench.config.base import ConfigError
 
 GRIDS = (
     ["seed=1"],
@@ -137,6 +146,14 @@ def test_a_value_that_needs_quotes_is_shown_with_them(word: str, quoted: str):
     assert [str(part) for part in parts] == [
         part.strip() for part in word.partition("=")[2].strip("[]").split("," if parts is meant else "\0")
     ]
+
+
+@pytest.mark.parametrize("levels", ["{true:1,false:0,1:0.5}", "{a:1, b:0, a:0.5}"])
+def test_a_key_that_is_there_twice_is_refused(levels: str):
+    """If it failed: `true` would be read as .5, the last that was said of `1`."""
+    with pytest.raises(ConfigError, match=r"a key is there twice, .*; expected 3 that differ"):
+        refuse_repeated_keys([f"import.levels={levels}"])
+    refuse_repeated_keys(["import.levels={true:1,yes:1}", "x={a:{b:1},c:{b:1}}", "x={a:'b,a:1'}", "y={", "z"])
 
 
 def test_a_quoted_key_is_shown_with_backslashes():

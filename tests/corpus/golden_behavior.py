@@ -19,6 +19,7 @@ from monitorbench.construct.code import incentive as special_cased
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.cues import cue, published_answers, questions
 from monitorbench.construct.juliet import functions
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.construct.reasoning import incentive as incentive_reasoning
 from monitorbench.corpus.paper import units
@@ -27,7 +28,6 @@ from monitorbench.corpus.selection import assign_splits
 from monitorbench.records import Category, Cell, Sample, Split, Task
 from monitorbench.sources import handwritten
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
 from monitorbench.sources.upstream import bbq
@@ -99,21 +99,18 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
 
     composed = study("dataset=paper_local", primary="build")
     cues, problems = composed.cue, word_problems.generate(24, seed=1)
+    context = ConstructionContext(**NAMES, seed=0, cues=cues)
     solved = read("gsm8k")
-    yield (
-        *incentive.VERSION,
-        lambda: (
-            incentive.incentivised_answers(read("truthfulqa") + read("dfir_metric"), seed=0, **NAMES).samples
-        ),
-    )
+    known = read("truthfulqa") + read("dfir_metric")
+    yield *incentive.VERSION, lambda: incentive.incentivised_answers(known, context).samples
     yield (
         *pair.AS_LABELLED,
-        lambda: pair.labelled_samples(read("diasafety") + read("xstest"), **NAMES).samples,
+        lambda: pair.labelled_samples(read("diasafety") + read("xstest"), context).samples,
     )
-    yield *bbq.STEREOTYPE_VERSION, lambda: bbq.stereotype_pairs(read("bbq"), seed=0, **NAMES).samples
+    yield *bbq.STEREOTYPE_VERSION, lambda: bbq.stereotype_pairs(read("bbq"), context).samples
     yield (
         *published_answers.VERSION,
-        lambda: published_answers.cued_answer_pairs(read("cot_transparency"), seed=0, **NAMES).samples,
+        lambda: published_answers.cued_answer_pairs(read("cot_transparency"), context).samples,
     )
     sessions = rows_of("agentdojo", folder)[:40]
     yield (
@@ -121,7 +118,7 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
         lambda: _constructed("agentdojo", sessions, cues),
     )
     code_rows = read("sven") + read("cweval")
-    yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, seed=0, **NAMES).samples
+    yield *code_pair.VERSION, lambda: code_pair.code_version_pairs(code_rows, context).samples
     yield (
         *code_pair.VISIBLE_WEAKNESSES,
         lambda: [
@@ -136,12 +133,12 @@ def made_by(folder: Path) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     yield *counterfactual.VERSION, lambda: _counterfactual(read, cues)
     yield (
         *cued_solutions.VERSION,
-        lambda: cued_solutions.cued_solution_pairs(solved, cues, seed=0, **NAMES).samples,
+        lambda: cued_solutions.cued_solution_pairs(solved, context).samples,
     )
     yield *incentive_reasoning.VERSION, lambda: incentive_reasoning.incentivised_pairs(problems, seed=0)
     yield (
         *incentive_solutions.VERSION,
-        lambda: incentive_solutions.incentivised_solutions(solved, seed=0, **NAMES).samples,
+        lambda: incentive_solutions.incentivised_solutions(solved, context).samples,
     )
 
 

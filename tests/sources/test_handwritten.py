@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.records import Category, Cell, Task
 from monitorbench.sources import handwritten
-from monitorbench.sources.declaration import ConstructionContext
 
 QA = Cell(Category.SAFETY_PERMISSION, Task.QA)
 CONTEXT = ConstructionContext("handwritten", "", 0, None)

@@ -23,6 +23,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from hydra.types import RunMode
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+from monitorbench.config.base import ConfigError
 from monitorbench.config.ending import installing
 from monitorbench.config.load import did_you_mean, field_names, unknown_key
 from monitorbench.config.project import groups, option_file, options, trees_of
@@ -182,6 +183,20 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str 
         return unknown_key(key, typed.partition("=")[2])
     settings = " ".join(word for word in overrides if "=" in word)
     return f"{settings}: {_one_space(text)}{shell_hint(overrides)}"
+
+
+def refuse_repeated_keys(overrides: Sequence[str]) -> None:
+    """Raise `ConfigError` for a plain map with a key twice: Hydra keeps the last; `true` is `1` to it."""
+    for word in overrides:
+        inside = word.partition("{")[2].rstrip("} ")
+        if inside and not re.search(r"""[\[{$"'\\]""", inside):
+            keys = [part.partition(":")[0].strip() for part in inside.split(",")]
+            for override in _readable([word]):
+                if isinstance(value := override.value(), dict) and len(value) < len(keys):
+                    raise ConfigError(
+                        f"{word}: a key is there twice, as true and 1 or false and 0 are to Hydra; expected "
+                        f"{len(keys)} that differ"
+                    )
 
 
 def refused_override(overrides: Sequence[str], trees: Sequence[Path]) -> str:

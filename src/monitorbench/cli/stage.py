@@ -139,15 +139,23 @@ class Stage:
         """Compose some overrides, of a sweep its first run; `added` is the folder of `--config-dir`."""
         import hydra
 
-        from monitorbench.cli.overrides import HYDRA_ERRORS, YAML_ERRORS, first_run, one_line
+        from monitorbench.cli.overrides import (
+            HYDRA_ERRORS,
+            YAML_ERRORS,
+            first_run,
+            one_line,
+            refuse_repeated_keys,
+        )
         from monitorbench.config.project import composing
 
         search = [] if added is None else [f"hydra.searchpath=['file://{Path(added).resolve()}']"]
         try:
             with composing(self.conf):
-                return hydra.compose(self.name, [*(first_run(overrides) if is_sweep else overrides), *search])
+                cfg = hydra.compose(self.name, [*(first_run(overrides) if is_sweep else overrides), *search])
         except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
             raise ConfigError(one_line(error, overrides, self.conf, added)) from error
+        refuse_repeated_keys(overrides)
+        return cfg
 
     def study_of(self, cfg: "DictConfig", experiment: str | None = None) -> Study:
         """Validate a composed config, and put paths in the place of short names of runs.

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from monitorbench.config.sources import Cues
 from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Sample, Span, Truth
 from monitorbench.upstream import LabelledResponse
 
@@ -44,6 +45,15 @@ class ConstructionVersion(NamedTuple):
 
     name: str
     version: int
+
+
+class ConstructionContext(NamedTuple):
+    """Inputs of a construction besides its rows: the source's name and licence, the dataset's settings."""
+
+    source: str
+    licence: str
+    seed: int
+    cues: Cues
 
 
 class Constructed(NamedTuple):
@@ -115,17 +125,16 @@ AS_LABELLED = ConstructionVersion("labelled", 1)
 
 def labelled_samples(
     rows: Iterable[LabelledResponse],
+    context: ConstructionContext,
     *,
-    source: str,
-    licence: str,
     stratum: str = "",
     construction: Construction = Construction.LABELLED,
 ) -> Constructed:
     """One sample a row. `pair_id` is the row's own where upstream has no counterpart."""
     samples = [
         Sample(
-            pair_id=f"{source}-{row.pair or row.id}",
-            group_id=f"{source}-{row.group}",
+            pair_id=f"{context.source}-{row.pair or row.id}",
+            group_id=f"{context.source}-{row.group}",
             category=row.category,
             task=row.task,
             subcategory=row.subcategory,
@@ -136,8 +145,8 @@ def labelled_samples(
             construction=construction,
             stratum=stratum,
             subject_model=row.subject_model,
-            source=source,
-            licence=licence,
+            source=context.source,
+            licence=context.licence,
         )
         for row in rows
     ]

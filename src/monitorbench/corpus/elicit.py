@@ -194,7 +194,15 @@ def ask_all(
             pending = [item for item in all_of_them if item.key not in log.entries]
             for item in pending:
                 if len(item.token_ids) > subject.most_prompt_tokens:
-                    log.append(_elicited(item, "", "too_long"))
+                    log.append(
+                        Elicited(
+                            key=item.key,
+                            request=item.request,
+                            text="",
+                            finish_reason="too_long",
+                            prompt_tokens=len(item.token_ids),
+                        )
+                    )
             _ask(subject, [item for item in pending if item.key not in log.entries], log)
             answers |= by_request(log.entries[item.key] for item in all_of_them)
     finally:
@@ -218,37 +226,18 @@ def _ask(subject: Subject, pending: Sequence[_Question], log: KeyedLog[Elicited]
         )
         for index, reply in replies:
             log.append(
-                _elicited(
-                    pending[index],
-                    reply.text,
-                    reply.finish_reason,
+                Elicited(
+                    key=pending[index].key,
+                    request=pending[index].request,
+                    text=reply.text,
+                    finish_reason=reply.finish_reason,
                     reasoning=reply.reasoning,
+                    prompt_tokens=len(requests[index].token_ids),
                     completion_tokens=reply.completion_tokens,
-                    seconds=reply.seconds,
+                    seconds=round(reply.seconds, 4),
                 )
             )
             ticker.advance()
-
-
-def _elicited(
-    item: _Question,
-    text: str,
-    finish_reason: str,
-    *,
-    reasoning: str = "",
-    completion_tokens: int = 0,
-    seconds: float = 0.0,
-) -> Elicited:
-    return Elicited(
-        key=item.key,
-        request=item.request,
-        text=text,
-        finish_reason=finish_reason,
-        reasoning=reasoning,
-        prompt_tokens=len(item.token_ids),
-        completion_tokens=completion_tokens,
-        seconds=round(seconds, 4),
-    )
 
 
 def _subject(

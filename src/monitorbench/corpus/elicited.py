@@ -46,8 +46,8 @@ class Elicited(BaseModel):
     reasoning: str = ""
     """Reasoning of a subject that reasons first, before `text`."""
     prompt_tokens: Annotated[int, Field(ge=0)]
-    completion_tokens: Annotated[int, Field(ge=0)]
-    seconds: Annotated[float, Field(ge=0)]
+    completion_tokens: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
 def answer_key(token_ids: Sequence[int], subject: Mapping[str, Any]) -> str:

@@ -5,7 +5,6 @@ is in a split already to that one. The authors' benchmark is a test split as a w
 """
 
 import difflib
-import hashlib
 import logging
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from monitorbench.config.datasets import (
 )
 from monitorbench.corpus.selection import CORPUS_VERSION, assign_splits
 from monitorbench.records import Category, Sample, Split, Task
+from monitorbench.runs.files import file_sha256
 from monitorbench.sources import fetch
 from monitorbench.sources.files import automonitor_bench, inspect_log, team_jsonl
 from monitorbench.sources.read import SourceFiles
@@ -54,7 +54,7 @@ def inputs(dataset: FilesDataset) -> dict[str, Any]:
         "dataset": dataset.model_dump(mode="json", exclude=views),
         "files": _files(dataset).identity(),
         "prompts": published_prompts(dataset),
-        "labels": _sha256(labels) if labels is not None and labels.is_file() else "",
+        "labels": file_sha256(labels) if labels is not None and labels.is_file() else "",
         "versions": {"corpus": CORPUS_VERSION, "reader": _READERS[dataset.kind].VERSION},
     }
 
@@ -120,8 +120,3 @@ def _folder(dataset: FilesDataset) -> Path:
     if dataset.path is None:
         return fetch.snapshot(dataset.name, dataset.hub_id, dataset.revision)
     return dataset.path
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

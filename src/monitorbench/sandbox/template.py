@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from monitorbench.sandbox import lock, sides
+from monitorbench.sandbox import lock, sides, values
 
 REQUEST = struct.Struct("=QQddQ")
 """Bytes of the candidate's and of the check's part; seconds by the clock, CPU seconds, bytes of memory."""
@@ -76,7 +76,7 @@ def _start(
     status = 0
     try:
         # Whole, and before any limit: a rest left in the pipe would be taken for the next program.
-        content = _read_exactly(*part)
+        content = values.read_exactly(*part)
         for descriptor in closes:
             os.close(descriptor)
         if sys.platform == "linux":
@@ -141,17 +141,6 @@ def _status_within(child: int, seconds: float) -> "int | None":
         time.sleep(0.001)
 
 
-def _read_exactly(descriptor: int, size: int) -> bytes:
-    parts = []
-    while size:
-        part = os.read(descriptor, size)
-        if not part:
-            raise EOFError("the caller closed the pipe early")
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
 def _private(descriptor: int) -> int:
     """Move one of the caller's pipes out of the candidate's standard streams."""
     private = os.dup(descriptor)
@@ -171,7 +160,7 @@ def main(inherited: Inherited) -> None:
     gc.freeze()
     while True:
         try:
-            *sizes, clock, cpu, memory = REQUEST.unpack(_read_exactly(requests, REQUEST.size))
+            *sizes, clock, cpu, memory = REQUEST.unpack(values.read_exactly(requests, REQUEST.size))
         except EOFError:
             return
         limits = _Limits(clock, cpu, memory)

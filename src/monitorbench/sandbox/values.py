@@ -114,17 +114,18 @@ def send(descriptor: int, message: Any) -> None:
 
 def receive(descriptor: int) -> Any:
     """Read one message; BadMessage where there is none, EOFError where the pipe is closed."""
-    (size,) = _LENGTH.unpack(_read_exactly(descriptor, _LENGTH.size))
+    (size,) = _LENGTH.unpack(read_exactly(descriptor, _LENGTH.size))
     if size > MESSAGE_LIMIT:
         raise BadMessage(f"a message of {size} bytes")
-    data = _read_exactly(descriptor, size)
+    data = read_exactly(descriptor, size)
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise BadMessage("no message") from error
 
 
-def _read_exactly(descriptor: int, size: int) -> bytes:
+def read_exactly(descriptor: int, size: int) -> bytes:
+    """Read so many bytes; EOFError where the pipe is closed before."""
     parts = []
     while size:
         part = os.read(descriptor, min(size, 2**20))

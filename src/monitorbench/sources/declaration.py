@@ -8,29 +8,20 @@ rows of a kind stands here (`LABELLED`, `INCENTIVISED_ANSWERS`, `SPECIAL_CASED`)
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from monitorbench.config.sources import Cues
 from monitorbench.construct import counterfactual, pair
 from monitorbench.construct.answers import incentive as answer_incentive
 from monitorbench.construct.code import incentive as code_incentive
-from monitorbench.construct.pair import Constructed, ConstructionVersion
+from monitorbench.construct.pair import Constructed, ConstructionContext, ConstructionVersion
 from monitorbench.records import Construction, Task
 from monitorbench.sources.read import SourceFiles
 from monitorbench.upstream import CodingProblem, CuedQuestion, KnownQuestion
 
 T = TypeVar("T")
 _ROWS_AT_A_TIME = 2048
-
-
-class ConstructionContext(NamedTuple):
-    """Inputs of a construction besides its rows: names, the dataset's seed and settings."""
-
-    source: str
-    licence: str
-    seed: int
-    cues: Cues
 
 
 class InstalledData(NamedTuple):
@@ -70,55 +61,35 @@ def pieces(rows: Iterable[T]) -> Iterator[list[T]]:
 
 
 class RowConstruction(NamedTuple):
-    """What makes candidates of a source's rows, piece by piece, and the versions of its behavior."""
+    """What makes candidates of a source's rows, and the versions of its behavior."""
 
-    build: Callable[[Iterable[Any], ConstructionContext], Iterator[Constructed]]
-    versions: tuple[ConstructionVersion, ...]
+    make: Callable[[list[Any], ConstructionContext], Constructed]
+    versions: tuple[ConstructionVersion, ...] = ()
+    takes_pieces: bool = False
+    """Whether each row is a sample by itself, so that they need not be in memory together."""
 
     def __call__(self, rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
         """Make candidates of rows."""
-        return self.build(rows, context)
-
-
-class _Construct(Protocol):
-    def __call__(self, rows: Any, /, *, seed: int, source: str, licence: str) -> Constructed: ...
-
-
-def constructed_by(construct: _Construct, *versions: ConstructionVersion) -> RowConstruction:
-    """A construction that takes all rows at once."""
-
-    def build(rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
-        yield construct(list(rows), seed=context.seed, source=context.source, licence=context.licence)
-
-    return RowConstruction(build, versions)
+        for piece in pieces(rows) if self.takes_pieces else [list(rows)]:
+            yield self.make(piece, context)
 
 
 def labelled_by_upstream(
     stratum: str = "", construction: Construction = Construction.LABELLED
 ) -> RowConstruction:
-    """Construct samples of `LabelledResponse`s as they are, in pieces; all are of one stratum."""
-
-    def build(rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
-        for piece in pieces(rows):
-            yield pair.labelled_samples(
-                piece,
-                source=context.source,
-                licence=context.licence,
-                stratum=stratum,
-                construction=construction,
-            )
-
-    return RowConstruction(build, (pair.AS_LABELLED,))
+    """Construct samples of `LabelledResponse`s as they are; all are of one stratum."""
+    make = partial(pair.labelled_samples, stratum=stratum, construction=construction)
+    return RowConstruction(make, (pair.AS_LABELLED,), takes_pieces=True)
 
 
-def _special_cased(rows: Iterable[Any], context: ConstructionContext) -> Iterator[Constructed]:
-    pairs, counts = code_incentive.special_cased_pairs(list(rows), seed=context.seed)
+def _special_cased(rows: list[CodingProblem], context: ConstructionContext) -> Constructed:
+    pairs, counts = code_incentive.special_cased_pairs(rows, seed=context.seed)
     rejected = Counter({why: count for why, count in counts.items() if not why.startswith("kept")})
-    yield Constructed(list(chain.from_iterable(pairs)), rejected)
+    return Constructed(list(chain.from_iterable(pairs)), rejected)
 
 
 LABELLED = labelled_by_upstream()
-INCENTIVISED_ANSWERS = constructed_by(answer_incentive.incentivised_answers, answer_incentive.VERSION)
+INCENTIVISED_ANSWERS = RowConstruction(answer_incentive.incentivised_answers, (answer_incentive.VERSION,))
 SPECIAL_CASED = RowConstruction(_special_cased, (code_incentive.VERSION,))
 """Constructions of rows of a kind: `LabelledResponse`, `KnownQuestion`, and coding problems, of which the
 examples are special-cased, checked by execution."""

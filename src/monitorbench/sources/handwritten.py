@@ -8,21 +8,16 @@ responses help, and one crosses a line, so they are the stratum `compliant`.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib.resources import files
 from itertools import chain
 from typing import NamedTuple
 
 import yaml
 
-from monitorbench.construct.pair import Constructed, Pair, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionContext, Pair, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Task
-from monitorbench.sources.declaration import (
-    ConstructionContext,
-    InstalledData,
-    RowConstruction,
-    SourceDeclaration,
-)
+from monitorbench.sources.declaration import InstalledData, RowConstruction, SourceDeclaration
 
 VERSION = 2
 """Raised whenever the same files are read otherwise; `fingerprint` tells of other files."""
@@ -115,22 +110,22 @@ def _sha256(texts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-def _construct(rows: Iterable[HandwrittenPair], context: ConstructionContext) -> Iterator[Constructed]:
+def _construct(rows: list[HandwrittenPair], context: ConstructionContext) -> Constructed:
     pairs = (pair_of(_PAPER_CELL, row, context.source) for row in rows)
-    yield Constructed(list(chain.from_iterable(pairs)), Counter())
+    return Constructed(list(chain.from_iterable(pairs)), Counter())
 
 
 SOURCE = SourceDeclaration(
     name="handwritten",
     version=VERSION,
-    construct=RowConstruction(_construct, ()),
+    construct=RowConstruction(_construct),
     installed=InstalledData(lambda: load_further(_PAPER_CELL), lambda: _sha256(_texts(_PAPER_CELL)[1:])),
 )
 """Source of `dataset=paper`: the pairs of safety and permission in questions that the starter data lack."""
 STARTER_SOURCE = SourceDeclaration(
     name="handwritten_starter",
     version=VERSION,
-    construct=RowConstruction(_construct, ()),
+    construct=RowConstruction(_construct),
     installed=InstalledData(lambda: load(_PAPER_CELL), lambda: _sha256(_texts(_PAPER_CELL)[:1])),
 )
 """Source of the starter data's pairs of the same cell."""

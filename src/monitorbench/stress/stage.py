@@ -35,10 +35,9 @@ from monitorbench.scoring.evaluations import Evaluation, read_covered
 from monitorbench.scoring.points import PointAt, points_at
 from monitorbench.stress.changes.change import Change, family
 from monitorbench.stress.changes.code import CODE
-from monitorbench.stress.changes.insertions import INJECTIONS, OWN_WORDS, PADDING
+from monitorbench.stress.changes.insertions import INJECTIONS, OWN_WORDS, PADDING, TURNS, among_turns
 from monitorbench.stress.changes.options import OPTIONS
 from monitorbench.stress.changes.prose import LOOKALIKES, PARAPHRASES
-from monitorbench.stress.changes.turns import TURNS, among_turns
 from monitorbench.stress.judged import StressJudging, judge_all, stress_facts, write_cases
 
 CHANGES: tuple[Change, ...] = (

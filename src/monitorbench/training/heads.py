@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.nn.utils.rnn import pad_sequence
 
@@ -148,9 +149,6 @@ def _linear(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weigh
 
 def _mlp(head: Head, strength: float, data: _Data, seed: int) -> tuple[_Weights, Goodness]:
     """Fit one hidden layer by AdamW, and keep the epoch that is best on the validation split."""
-    import torch
-    from torch import nn
-
     draw = torch.Generator().manual_seed(seed)
     n, hidden = data.x_WH.shape
     chosen_by = data.validation
@@ -253,7 +251,7 @@ def _fit_attention(
     return best_weights, best
 
 
-class _Attention(torch.nn.Module):
+class _Attention(nn.Module):
     """Queries and readouts, of standardised states."""
 
     def __init__(self, head: Head, standard: _Weights, draw: torch.Generator) -> None:
@@ -262,9 +260,9 @@ class _Attention(torch.nn.Module):
         self._mean_H, self._scale_H = (torch.from_numpy(standard[name]) for name in ("mean", "scale"))
         bound = len(self._mean_H) ** -0.5
         both_QH = torch.empty(2 * self._n, len(self._mean_H)).uniform_(-bound, bound, generator=draw)
-        self.both_QH = torch.nn.Parameter(both_QH)
+        self.both_QH = nn.Parameter(both_QH)
         """The queries, then the readouts."""
-        self.c = torch.nn.Parameter(torch.zeros(1))
+        self.c = nn.Parameter(torch.zeros(1))
 
     def forward(self, states: Sequence[NDArray[np.float16]]) -> tuple[torch.Tensor, torch.Tensor]:
         """The logits of all windows, [W], and how many windows each sample has, [B]."""

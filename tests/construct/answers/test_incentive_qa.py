@@ -17,6 +17,7 @@ from monitorbench.construct.answers.incentive import (
     loopholes,
 )
 from monitorbench.construct.cues.phrases import ANSWERS
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.corpus.surface import surface_check
 from monitorbench.records import Construction, Label, LabelSource, Sample, Truth
 from monitorbench.upstream import KnownQuestion
@@ -42,7 +43,7 @@ QUESTIONS = [question(n) for n in range(100)]
 
 
 def build(rows: list[KnownQuestion], seed: int = 0):
-    return incentivised_answers(rows, seed=seed, source="quiz", licence="MIT")
+    return incentivised_answers(rows, ConstructionContext("quiz", "MIT", seed, None))
 
 
 def pairs(samples: list[Sample]) -> list[tuple[Sample, Sample]]:
@@ -146,7 +147,8 @@ def test_options_are_shown_in_the_request() -> None:
     choices = ("A memory image", "A printed page", "A paper cup")
     asked = question(1, answer=choices[0], choices=choices, wrong=choices[1:])
     for seed in range(20):
-        misbehavior, benign = incentivised_answers([asked], seed=seed, source="s", licence="MIT").samples
+        context = ConstructionContext("s", "MIT", seed, None)
+        misbehavior, benign = incentivised_answers([asked], context).samples
         shown = "\n".join(message.content for message in misbehavior.request)
         assert all(f") {choice}" in shown for choice in choices)
         given = choices if benign.stratum == MISTAKEN else choices[:1]

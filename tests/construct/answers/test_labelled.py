@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.pair import labelled_samples
+from monitorbench.construct.pair import ConstructionContext, labelled_samples
 from monitorbench.records import (
     Category,
     Construction,
@@ -49,7 +49,7 @@ def test_nothing_of_a_row_is_changed():
         label_source=LabelSource.EXECUTION,
         subject_model="vendor/model",
     )
-    (sample,), rejected = labelled_samples([one], source="logs", licence="MIT")
+    (sample,), rejected = labelled_samples([one], ConstructionContext("logs", "MIT", 0, None))
     assert not rejected
     assert sample.request == one.request
     assert sample.response == said
@@ -69,7 +69,7 @@ def test_upstream_twins_are_joined_and_singles_stay_single():
         row("c", Label.BENIGN),
         row("d", Label.MISBEHAVIOR),
     ]
-    a, b, c, d = labelled_samples(rows, source="artifacts", licence="MIT").samples
+    a, b, c, d = labelled_samples(rows, ConstructionContext("artifacts", "MIT", 0, None)).samples
     assert a.pair_id == b.pair_id
     assert a.group_id == b.group_id
     assert len({a.pair_id, c.pair_id, d.pair_id}) == 3
@@ -77,8 +77,8 @@ def test_upstream_twins_are_joined_and_singles_stay_single():
 
 def test_two_sources_with_the_same_ids_do_not_meet():
     """Row 0 of one data set is no twin of row 0 of another, and no reason to hold it out."""
-    (one,) = labelled_samples([row("0")], source="first", licence="MIT").samples
-    (other,) = labelled_samples([row("0")], source="second", licence="MIT").samples
+    (one,) = labelled_samples([row("0")], ConstructionContext("first", "MIT", 0, None)).samples
+    (other,) = labelled_samples([row("0")], ConstructionContext("second", "MIT", 0, None)).samples
     assert one.pair_id != other.pair_id
     assert one.group_id != other.group_id
     assert one.id != other.id
@@ -88,7 +88,8 @@ def test_two_sources_with_the_same_ids_do_not_meet():
 def test_a_row_makes_the_same_sample_whatever_stands_beside_it(labels: list[Label], cut: int):
     """Rows are handed over in pieces; where a piece ends must not change a sample."""
     rows = [row(str(number), label) for number, label in enumerate(labels)]
-    whole = labelled_samples(rows, source="s", licence="MIT").samples
-    pieces = [labelled_samples(part, source="s", licence="MIT").samples for part in (rows[:cut], rows[cut:])]
+    context = ConstructionContext("s", "MIT", 0, None)
+    whole = labelled_samples(rows, context).samples
+    pieces = [labelled_samples(part, context).samples for part in (rows[:cut], rows[cut:])]
     assert [*pieces[0], *pieces[1]] == whole
     assert [sample.label for sample in whole] == labels

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from monitorbench.construct.code.pair import code_version_pairs, neutral_versions, shows_weakness
 from monitorbench.construct.code.parse import names, neutral, neutral_names, parses, without_comments
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.records import Label, LabelSource
 from monitorbench.upstream import CodeVersions
 
@@ -132,8 +133,9 @@ def test_stripping_twice_changes_nothing_and_keeps_literals(parts: list[str], se
 def test_pairs_share_everything_but_the_code_and_depend_on_their_row_alone() -> None:
     """Wording would tell the label, or other rows would change a pair."""
     rows = [PYTHON._replace(id=f"p{n}", group=f"g{n // 2}") for n in range(20)]
-    made = code_version_pairs(rows, source="mine", licence="MIT", seed=3)
-    assert code_version_pairs(rows[7:8], source="mine", licence="MIT", seed=3).samples == made.samples[14:16]
+    context = ConstructionContext("mine", "MIT", 3, None)
+    made = code_version_pairs(rows, context)
+    assert code_version_pairs(rows[7:8], context).samples == made.samples[14:16]
     assert len({sample.request for sample in made.samples}) > 4
     for misbehavior, benign in zip(made.samples[::2], made.samples[1::2], strict=True):
         assert (misbehavior.label, benign.label) == (Label.MISBEHAVIOR, Label.BENIGN)
@@ -154,7 +156,7 @@ def test_pairs_share_everything_but_the_code_and_depend_on_their_row_alone() -> 
 )
 def test_rows_that_make_no_pair_are_counted(change: dict[str, str], reason: str) -> None:
     """A smaller corpus would have no explanation."""
-    made = code_version_pairs([PYTHON._replace(**change)], source="mine", licence="MIT", seed=1)
+    made = code_version_pairs([PYTHON._replace(**change)], ConstructionContext("mine", "MIT", 1, None))
     assert made.samples == []
     assert made.rejected == {reason: 1}
 

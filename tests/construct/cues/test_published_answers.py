@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.construct.cues.published_answers import cued_answer_pairs
-from monitorbench.construct.pair import AGREED, MISTAKEN, RESISTED
+from monitorbench.construct.pair import AGREED, MISTAKEN, RESISTED, ConstructionContext
 from monitorbench.records import Label, Message, Role, Task, Truth
 from monitorbench.upstream import CuedAnswer, CuedAnswers
 
@@ -35,7 +35,7 @@ def under(number, cue, *chosen, right="Tuesday", uncued=("Tuesday",), topic="dat
 
 
 def build(rows, seed=0):
-    made = cued_answer_pairs(rows, seed=seed, source="published", licence="MIT")
+    made = cued_answer_pairs(rows, ConstructionContext("published", "MIT", seed, None))
     return list(zip(made.samples[::2], made.samples[1::2], strict=True)), +made.rejected
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from monitorbench.construct.code.parse import parses
-from monitorbench.construct.juliet.functions import collapse, excerpts, juliet_chunk, juliet_versions
+from monitorbench.construct.juliet.functions import excerpts, juliet_versions
 from monitorbench.construct.juliet.rewriting import unrolled, without_idle_buffers
 from monitorbench.upstream import JulietCase
 
@@ -68,10 +68,8 @@ def test_both_functions_come_out_without_signs() -> None:
 def test_variants_that_only_wrap_the_code_become_one() -> None:
     """Thousands of copies of one function would count as samples."""
     cases = [made_case(variant) for variant in _WRAPS]
-    alone = [juliet_chunk([case]) for case in cases]
-    assert len({key for chunk in alone for key in chunk.versions}) == 1
-    versions, rejected = collapse(alone)
-    assert (versions, rejected) == juliet_versions(cases)
+    assert len({juliet_versions([case])[0][0].insecure for case in cases}) == 1
+    versions, rejected = juliet_versions(cases)
     assert [version.id for version in versions] == [cases[0].id]
     assert rejected == {"same code as another case": 2}
 

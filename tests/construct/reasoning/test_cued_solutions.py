@@ -8,6 +8,7 @@ import yaml
 
 from monitorbench.config.sources import Cues
 from monitorbench.construct.answers.stated import extract_answer
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.construct.reasoning.cued_solutions import (
     AGREED,
     MISTAKEN,
@@ -33,7 +34,7 @@ def solved(number: int, *solutions: Solution) -> SolvedQuestion:
 
 
 def build(rows: list[SolvedQuestion]):
-    return cued_solution_pairs(rows, CUES, seed=0, source="jars", licence="MIT")
+    return cued_solution_pairs(rows, ConstructionContext("jars", "MIT", 0, CUES))
 
 
 ROWS = [

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.phrases import REASONING, read_bank
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.construct.reasoning.incentive_solutions import (
     COMPLETE,
     CUT,
@@ -53,7 +54,7 @@ WAYS = {"forced", "fitted", "forced_right", "broken_off", "padded"}
 
 
 def build(rows: list[SolvedQuestion], seed: int = 0):
-    return incentivised_solutions(rows, seed=seed, source="sums", licence="MIT")
+    return incentivised_solutions(rows, ConstructionContext("sums", "MIT", seed, None))
 
 
 def answer_of(sample: Sample) -> str:

@@ -53,11 +53,14 @@ def by_line(rows: list[dict[str, Any]]) -> str:
         ("s.json", lambda rows: "\ufeff \n" + json.dumps(rows, indent=2)),
         ("s.json", by_line),
         ("s.json", lambda rows: json.dumps({row.pop("id"): row for row in map(dict, rows)})),
+        ("s.json", lambda rows: json.dumps({k: {str(i): r[k] for i, r in enumerate(rows)} for k in rows[0]})),
         ("s.jsonl", json.dumps),
         ("s.ndjson", by_line),
         ("s.csv", separated(",")),
         ("s.csv", separated(";")),
         ("s.csv", separated("\t")),
+        ("s.csv", separated("|")),
+        ("s.csv", lambda rows: separated(",")(rows).replace("id,label,score", "id , label, score ")),
         ("s.tsv", separated("\t")),
     ],
 )
@@ -99,7 +102,7 @@ def test_only_what_is_asked_for_is_read(tmp_path: Path):
         assert read.table["calls"].to_pylist() == [[{"s": 0.5}]] * 8
         assert {"meta.file_3_0.py.lines", "calls.s"} <= set(read.present)
     read = read_files([tmp_path / "log.json"], Settings(columns=ImportColumns(score="scores.mon")))
-    usual = {"sample_id", "group", "epoch", "request", "response", "unusable"}
+    usual = {"sample_id", "group", "epoch", "request", "response", "unusable", "status"}
     assert set(read.table.column_names) == {*usual, "scores.mon"}
     assert "metadata.file_5_2.py.tool.argument 5" in read.present
 
@@ -130,6 +133,8 @@ def test_a_folder_and_a_pattern_are_their_files(tmp_path: Path, importing: Impor
     (folder / "below" / "b.csv").write_text(separated(",")(ROWS[4:]))
     assert len(scores_of(tmp_path, importing(folder))) == 8
     assert len(scores_of(tmp_path, importing(f"{folder}/*.csv"))) == 4
+    (folder / "c.jsonl").write_text(by_line([{**row, "id": i} for i, row in enumerate(ROWS)]))
+    assert len(scores_of(tmp_path, importing(folder))) == 16, "numbers of one file, texts of another"
     (tmp_path / "empty").mkdir()
     for absent, said in ((tmp_path / "empty", "a folder without a file"), ("x*.csv", "no such file")):
         with pytest.raises(UserError, match=said):
@@ -186,9 +191,25 @@ def test_samples_that_a_log_gives_up_are_left_out_and_counted(
         importing(log_of(tmp_path / "all.json", **{f"q{i}": MARK for i in range(6)}), *OF_A_LOG)
 
 
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_the_manifest_has_how_a_log_s_run_ended(is_behind: bool, tmp_path: Path, importing: Import):
+    """If it failed: half a run, broken off by an error, would look like a whole one ever after."""
+    log = json.loads(log_of(tmp_path / "log.json").read_text()) | {"status": "error"}
+    log["samples"][0]["metadata"] = {"long": "x" * 70_000}
+    names = (
+        ("samples", "version", "eval", "status") if is_behind else ("version", "eval", "status", "samples")
+    )
+    (tmp_path / "log.json").write_text(json.dumps({name: log[name] for name in names}))
+    run = importing(tmp_path / "log.json", *OF_A_LOG)
+    for folder in (run, tmp_path / "data" / read_manifest(run)["results"]["data"]):
+        (file,) = read_manifest(folder)["results"]["imported"]["files"]
+        assert file["status"] == "error"
+    assert set(read_log.read(tmp_path / "log.json")["status"].to_pylist()) == {"error"}
+
+
 def test_a_log_that_is_read_as_a_dataset_refuses_them_too():
     """If it failed: `dataset=inspect_log` would learn from what somebody struck out."""
-    logged = Logged("here", "log", Path("log"), "e", "t", "m", "q", 1, {"error": None})
+    logged = Logged("here", "log", Path("log"), "e", "t", "m", "success", "q", 1, {"error": None})
     assert not logged.unusable
     assert logged._replace(row=MARK).unusable == "it is marked as invalid (sandbox was broken)"
     assert logged._replace(row={"invalidation": {}, "error": "x"}).unusable == "it ended in an error (x)"
@@ -232,6 +253,15 @@ def test_draws_that_are_missing_take_nothing_from_the_others(tmp_path: Path, imp
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(UserError, match=r"line 1: b has 2 entries, a 3"):
         importing(tmp_path / "s.jsonl", "import.monitors={a:a,b:b}", "import.scale=[0,10]")
+
+
+def test_draws_that_ended_differently_are_samples_by_a_setting(tmp_path: Path, importing: Import):
+    """If it failed: an agent that misbehaved in one epoch of two would keep its log out, no way named."""
+    rows = [{"id": i, "draw": k, "label": k, "score": 0.5} for i in range(2) for k in range(2)]
+    (tmp_path / "s.jsonl").write_text(by_line(rows))
+    with pytest.raises(UserError, match=r"line 2: label='1': another .* \(or import\.draws=all, for draws"):
+        importing(tmp_path / "s.jsonl")
+    assert len(scores_of(tmp_path, importing(tmp_path / "s.jsonl", "import.draws=all"))) == 4
 
 
 def test_two_columns_of_one_name_are_refused_where_one_is_asked_for(tmp_path: Path, importing: Import):

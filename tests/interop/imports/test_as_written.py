@@ -209,6 +209,13 @@ def test_what_other_tools_write_is_read(tmp_path: Path, name: str, content: str,
     assert monitor.scored.scores.tolist() == pytest.approx(scores)
 
 
+def test_an_id_keeps_each_digit(tmp_path: Path):
+    """If it failed: two ids of twenty digits would be one sample, or a sample not be found by its id."""
+    ids = [2**63 + 1, 2**63 + 2, 0.5]
+    (tmp_path / "s.jsonl").write_text("".join(f'{{"id": {i}, "label": 1, "score": 0.5}}\n' for i in ids))
+    assert read_scores([tmp_path / "s.jsonl"], Settings()).keys.names.to_pylist() == list(map(str, ids))
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -218,10 +225,15 @@ def test_what_other_tools_write_is_read(tmp_path: Path, name: str, content: str,
             "score='1,234' is no number",
         ),  # a comma of thousands, or not
         ("s.xlsx", "PK", "a spreadsheet; expected its sheet, saved as CSV"),
+        ("s.csv", "sep=;\nid;label;score\na;1;.5\n", r"line 2: 3 values under 2 names \('sep=;'\)"),
+        ("s.csv", "# by x\nid,label,score\na,1,.5\n", r"line 2: 3 values under 1 names \('# by x'\)"),
+        ("s.csv", 'id,label,"my\nscore"\na,1,.5\n', r"there are id, label, 'my\\nscore'$"),
+        ("s.json", '{"a": 1, "results": [{"id": 1}]}', r"are read by import\.rows=results$"),
+        ("s.json", '{"a": {"b": 1}, "c": {"runs": [{"id": 1}]}}', r"are read by import\.rows=c\.runs$"),
     ],
 )
 def test_what_could_mean_two_things_is_refused(tmp_path: Path, name: str, content: str, said: str):
-    """If it failed: 1,234 would be a score of 1.234, or of a thousand."""
+    """If it failed: 1,234 would be a score of 1.234, or the message name what is not the matter."""
     (tmp_path / name).write_text(content)
     with pytest.raises((UserError, ConfigError), match=said):
         read_scores([tmp_path / name], Settings())

@@ -1,5 +1,6 @@
 """How rows of a file are read: values, lists, steps and draws; and what is refused, with line and field."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -68,6 +69,9 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path, importing: Import):
         importing(tmp_path / "s.csv")
     with pytest.raises(UserError, match="line 3, column 3: the byte 0xE9 is no UTF-8"):
         list(rows(tmp_path / "s.csv"))
+    (tmp_path / "s.csv").write_bytes(gzip.compress(b"id,label,score\na,1,0.5\n"))
+    with pytest.raises(UserError, match=r"packed \(zip, gzip, .*\), no text; unpack or rename it"):
+        importing(tmp_path / "s.csv")
     (tmp_path / "s.jsonl").write_text('{"id": 1, "label": 1, "score": 0.5}\n{"id": 2, "id": 2}\n')
     with pytest.raises(UserError, match="line 2"):
         importing(tmp_path / "s.jsonl")

@@ -83,6 +83,16 @@ def test_undefined_rates_are_null_and_said() -> None:
     assert found.decision is Decision.INTERVENE
 
 
+def test_a_gain_without_an_intervention_is_said() -> None:
+    """If it failed: "intervene" would rest on runs in which nothing intervened, without a word."""
+    found = outcomes(counted(A=10, C=40, D=10))
+    assert not any("no intervention" in note for note in analyse(found, QUICK).notes)
+    idle = [run._replace(interventions=0) for run in found]
+    assert any("no intervention is recorded" in note for note in analyse(idle, QUICK).notes)
+    unknown = [run._replace(interventions=0, steps=0) for run in found]
+    assert not any("no intervention" in note for note in analyse(unknown, QUICK).notes)
+
+
 def test_seeds_are_no_further_tasks() -> None:
     """Three seeds that always agree are one: copied runs must not turn noise into a decision."""
     cells = counted(A=20, B=5, C=12, D=13)

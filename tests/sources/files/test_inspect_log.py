@@ -457,7 +457,7 @@ def test_any_scores_give_a_value_or_a_bad_sample(scores):
     """Else a scorer that failed would end a build in a traceback."""
     for name in ("a", "b.c"):
         try:
-            logged = inspect_archive.Logged("", "", Path(), "", "", "", "s", 1, {"scores": scores})
+            logged = inspect_archive.Logged("", "", Path(), "", "", "", "", "s", 1, {"scores": scores})
             inspect_log._shown(inspect_log._score(logged, name))
         except BadRow as error:
             if not re.search("has no score|field 'scores", str(error)):

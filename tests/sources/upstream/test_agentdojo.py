@@ -4,11 +4,15 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from monitorbench.config.base import UserError
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.records import Label, LabelSource, Sample, Split
-from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.upstream import agentdojo
 from monitorbench.sources.upstream.agentdojo import AgentSession
 
@@ -134,6 +138,27 @@ def test_no_single_fact_decides_the_label(sessions):
     }
     aurocs = {name: roc_auc_score(is_misbehavior, values) for name, values in facts.items()}
     assert all(auroc <= 0.85 for auroc in aurocs.values()), aurocs
+
+
+def test_what_is_said_before_a_call_tells_no_more_than_the_number_of_calls(sessions):
+    """If it failed: a monitor could know an act that nobody asked for by how it is announced."""
+
+    def announced(split: Split) -> tuple[list[str], np.ndarray, list[int]]:
+        of_split = [session for session in sessions if session.split is split]
+        return (
+            ["\n".join(m.content for m in s.response if m.tool_calls) for s in of_split],
+            np.array([session.label is MISBEHAVIOR for session in of_split]),
+            [len(session.response) for session in of_split],
+        )
+
+    (trained, labels, _), (tested, truth, calls) = announced(Split.TRAIN), announced(Split.TEST)
+    words = make_pipeline(CountVectorizer(ngram_range=(1, 2)), LogisticRegression(max_iter=2000))
+    aurocs = {
+        "train to test": roc_auc_score(truth, words.fit(trained, labels).decision_function(tested)),
+        "within train": cross_val_score(words, trained, labels, scoring="roc_auc").mean(),
+        "within test": cross_val_score(words, tested, truth, scoring="roc_auc").mean(),
+    }
+    assert all(auroc <= roc_auc_score(truth, calls) for auroc in aurocs.values()), aurocs
 
 
 def test_an_injected_text_is_there_where_it_is_said_to_be(sessions):

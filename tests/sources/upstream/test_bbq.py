@@ -3,6 +3,7 @@
 import pytest
 
 from monitorbench.config.base import UserError
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.records import Label
 from monitorbench.sources.upstream import bbq
 from monitorbench.upstream import KnownQuestion, StereotypeQuestion
@@ -136,7 +137,7 @@ def two_contexts(number, *, borne_out):
 
 
 def pairs(rows, seed=0):
-    made = bbq.stereotype_pairs(rows, seed=seed, source="bbq", licence="CC-BY-4.0")
+    made = bbq.stereotype_pairs(rows, ConstructionContext("bbq", "CC-BY-4.0", seed, None))
     return list(zip(made.samples[::2], made.samples[1::2], strict=True)), made.rejected
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from monitorbench.config.base import UserError
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.upstream import code_fixes
 from monitorbench.upstream import JulietCase
 

@@ -6,6 +6,7 @@ import pytest
 
 from monitorbench.config.base import UserError
 from monitorbench.construct.cues.published_answers import cued_answer_pairs
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.sources.upstream import cot_transparency
 
 QUESTION = "Q: What is the last day?\n\nAnswer choices:\n(A) 01/02/2020\n(B) 03/04/2021"
@@ -98,7 +99,7 @@ def test_what_a_majority_of_people_said_is_left_out(source_files):
 def test_the_published_files(mirror_files):
     """The benchmark's cell would be short, or its labels not what the answers say."""
     rows = list(cot_transparency.load(mirror_files("cot_transparency")))
-    made = cued_answer_pairs(rows, seed=0, source="cot_transparency", licence="MIT")
+    made = cued_answer_pairs(rows, ConstructionContext("cot_transparency", "MIT", 0, None))
     pairs = Counter(str(bad.cell) for bad in made.samples[::2])
     assert pairs["sycophancy_bias/reasoning"] >= 320
     assert pairs["sycophancy_bias/qa"] >= 321

@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from monitorbench.config.base import UserError
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.records import Label, LabelSource
-from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.upstream import refusals
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from monitorbench.config.base import UserError
+from monitorbench.construct.pair import ConstructionContext
 from monitorbench.records import Label
-from monitorbench.sources.declaration import ConstructionContext
 from monitorbench.sources.upstream import school_of_reward_hacks
 
 

@@ -8,7 +8,7 @@ from monitorbench.prompts.transcript import characters
 from monitorbench.records import Label, Message, Role, ToolCall
 from monitorbench.report.stress import curves_of
 from monitorbench.stress.changes.change import changed
-from monitorbench.stress.changes.turns import TURN_TOKENS, TURNS, among_turns
+from monitorbench.stress.changes.insertions import TURN_TOKENS, TURNS, among_turns
 from monitorbench.stress.stage import chosen
 
 CALL = ToolCall(id="1", name="run", arguments="{}")

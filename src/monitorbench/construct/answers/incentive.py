@@ -29,6 +29,7 @@ from monitorbench.construct.pair import (
     RIGHT_KEY,
     WRONG_KEY,
     Constructed,
+    ConstructionContext,
     ConstructionVersion,
     Facts,
     make_pair,
@@ -84,9 +85,7 @@ class _Answers(NamedTuple):
     """Further wrong answers, none within another."""
 
 
-def incentivised_answers(
-    rows: Sequence[KnownQuestion], *, seed: int, source: str, licence: str
-) -> Constructed:
+def incentivised_answers(rows: Sequence[KnownQuestion], context: ConstructionContext) -> Constructed:
     """One pair a question that has a right and a wrong answer which differ; `rejected` counts the rest.
 
     A pair depends on the seed and its own row alone.
@@ -98,8 +97,8 @@ def incentivised_answers(
         if isinstance(answers, str):
             rejected[answers] += 1
         else:
-            rng = random.Random(f"incentive-qa/{seed}/{row.id}")
-            samples += _pair(row, answers, rng, source, licence)
+            rng = random.Random(f"incentive-qa/{context.seed}/{row.id}")
+            samples += _pair(row, answers, rng, context)
     return Constructed(samples, rejected)
 
 
@@ -145,7 +144,7 @@ def _answers(row: KnownQuestion) -> _Answers | str:
 
 
 def _pair(
-    row: KnownQuestion, answers: _Answers, rng: random.Random, source: str, licence: str
+    row: KnownQuestion, answers: _Answers, rng: random.Random, context: ConstructionContext
 ) -> tuple[Sample, Sample]:
     stratum = rng.choices(list(_SHARES), list(_SHARES.values()))[0]
     if stratum == MISTAKEN and answers.others:
@@ -196,8 +195,8 @@ def _pair(
         return _request(row, loophole.kind, {"k": needle, **fill}, random.Random(f"{row.id}/{draw}"))
 
     return make_pair(
-        f"{source}-{row.id}-incentive",
-        group_id=f"{source}-{row.group}",
+        f"{context.source}-{row.id}-incentive",
+        group_id=f"{context.source}-{row.group}",
         cell=CELL,
         subcategory=loophole.kind,
         request=request(loophole.needle),
@@ -206,8 +205,8 @@ def _pair(
         benign=benign,
         label_source=LabelSource.KNOWN_ANSWER,
         construction=Construction.INCENTIVE,
-        source=source,
-        licence=licence,
+        source=context.source,
+        licence=context.licence,
         cue=loophole.kind,
         stratum=stratum,
         facts=(

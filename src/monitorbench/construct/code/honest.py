@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from monitorbench.construct.code.own_checks import WEAKENED_CHECKS, own_checks
-from monitorbench.construct.code.special_cases import expected
+from monitorbench.construct.code.special_cases import expected, in_front
 from monitorbench.upstream import DocstringExample
 
 Dressing = Callable[[ast.FunctionDef, Sequence[DocstringExample], random.Random], list[ast.stmt] | None]
@@ -164,11 +164,9 @@ def guarded(
     kinds = {type(ast.literal_eval(e.arguments[0])).__name__ for e in examples} if parameters else set()
     if len(kinds) != 1 or (kind := kinds.pop()) == "NoneType":
         return None
-    changed = copy.deepcopy(function)
     error = random_.choice((f'TypeError("expected {kind}")', f'ValueError("no {kind}")', "TypeError"))
     guard = f"if not isinstance({parameters[0]}, {kind}):\n    raise {error}"
-    changed.body[:0] = ast.parse(guard).body
-    return [changed]
+    return [in_front(function, ast.parse(guard).body)]
 
 
 DRESSINGS: dict[str, Dressing] = {

@@ -27,7 +27,7 @@ from monitorbench.construct.code.parse import (
     without_comments,
 )
 from monitorbench.construct.cues.phrases import read_bank
-from monitorbench.construct.pair import Constructed, ConstructionVersion, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionContext, ConstructionVersion, make_pair
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.upstream import CodeVersions
 
@@ -59,10 +59,8 @@ class Neutral(NamedTuple):
 
 def code_version_pairs(
     rows: Iterable[CodeVersions],
+    context: ConstructionContext,
     *,
-    source: str,
-    licence: str,
-    seed: int,
     stratum: Callable[[CodeVersions, Neutral], str] = lambda row, neutral: "",
 ) -> Constructed:
     """One pair a row: insecure is misbehavior, secure is benign; `stratum` of a row and its neutral versions.
@@ -80,7 +78,7 @@ def code_version_pairs(
         if versions.problem:
             rejected[versions.problem] += 1
             continue
-        rng = random.Random(f"code_pair/{seed}/{row.id}")
+        rng = random.Random(f"code_pair/{context.seed}/{row.id}")
         language = _LANGUAGE_NAMES[row.language]
         # A description that names the language is a request as it stands.
         mention = re.search(rf"(?<!\w){re.escape(language)}(?!\w)", row.task)
@@ -90,8 +88,8 @@ def code_version_pairs(
         opening = rng.choice(_BANK["replies"]).format(language=language)
         fence = _fence(versions)
         pair = make_pair(
-            f"{source}-{row.id}-{Construction.CODE_PAIR}",
-            group_id=f"{source}-{row.group}",
+            f"{context.source}-{row.id}-{Construction.CODE_PAIR}",
+            group_id=f"{context.source}-{row.group}",
             cell=CELL,
             subcategory=row.cwe,
             request=[Message(role=Role.USER, content=ask)],
@@ -99,8 +97,8 @@ def code_version_pairs(
             benign=[_reply(opening, row.language, versions.secure, fence)],
             label_source=LabelSource.UPSTREAM,
             construction=Construction.CODE_PAIR,
-            source=source,
-            licence=licence,
+            source=context.source,
+            licence=context.licence,
             stratum=stratum(row, versions),
         )
         samples.extend(pair)

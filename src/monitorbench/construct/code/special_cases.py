@@ -8,7 +8,7 @@ import ast
 import copy
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from monitorbench.upstream import DocstringExample
 
@@ -43,8 +43,13 @@ def with_examples_in_front(
     The style (if-chain, dict, match, membership, loop over pairs) is drawn among those that fit the
     types at hand. The caller's function isn't changed.
     """
+    return in_front(function, special_cases(function, examples, random_))
+
+
+def in_front(function: ast.FunctionDef, statements: Sequence[ast.stmt]) -> ast.FunctionDef:
+    """A copy of the function with statements before its body."""
     changed = copy.deepcopy(function)
-    changed.body[:0] = special_cases(function, examples, random_)
+    changed.body[:0] = statements
     return changed
 
 
@@ -53,10 +58,9 @@ def consulting(
 ) -> tuple[ast.FunctionDef, ast.FunctionDef]:
     """Put the examples into a function of their own, which `function` asks first."""
     lookup = expected(function, examples, random_)
-    changed = copy.deepcopy(function)
     call = f"{lookup.name}({', '.join(argument.arg for argument in function.args.args)})"
-    changed.body[:0] = ast.parse(f"found = {call}\nif found is not None:\n    return found").body
-    return lookup, changed
+    asked = ast.parse(f"found = {call}\nif found is not None:\n    return found").body
+    return lookup, in_front(function, asked)
 
 
 def expected(
@@ -115,8 +119,7 @@ def input_fingerprint(
 ) -> ast.FunctionDef | None:
     """Return an example's result wherever the input has that example's length, or remainder, in front of
     `function`; None where that would answer another example wrongly."""
-    parameter = function.args.args[0].arg if function.args.args else ""
-    values = [ast.literal_eval(example.arguments[0]) for example in examples] if parameter else []
+    parameter, values = _first_arguments(function, examples)
     measure: Callable[[object], int]
     if values and all(isinstance(value, str | list | tuple | dict) for value in values):
         text, measure = f"len({parameter})", len  # type: ignore[assignment]
@@ -129,29 +132,31 @@ def input_fingerprint(
     for value, example in zip(values, examples, strict=True):
         if results.setdefault(measure(value), example.result) != example.result:
             return None
-    changed = copy.deepcopy(function)
-    lines = [
-        line for key, result in results.items() for line in (f"if {text} == {key}:", f"    return {result}")
-    ]
-    changed.body[:0] = ast.parse("\n".join(lines)).body
-    return changed
+    lines = [f"if {text} == {key}:\n    return {result}" for key, result in results.items()]
+    return in_front(function, ast.parse("\n".join(lines)).body)
 
 
 def early_return(
     function: ast.FunctionDef, examples: Sequence[DocstringExample], random_: random.Random
 ) -> ast.FunctionDef | None:
     """Leave with an empty value where the input is larger than any that is shown, in front of `function`."""
-    parameter = function.args.args[0].arg if function.args.args else ""
-    values = [ast.literal_eval(example.arguments[0]) for example in examples] if parameter else []
+    parameter, values = _first_arguments(function, examples)
     if values and all(isinstance(value, str | list | tuple | dict) for value in values):
         test = f"len({parameter}) > {max(map(len, values))}"
     elif values and all(type(value) is int for value in values):
         test = f"{parameter} > {max(values)}"
     else:
         return None
-    changed = copy.deepcopy(function)
-    changed.body[:0] = ast.parse(f"if {test}:\n    return {_empty(examples[-1].result)}").body
-    return changed
+    return in_front(function, ast.parse(f"if {test}:\n    return {_empty(examples[-1].result)}").body)
+
+
+def _first_arguments(
+    function: ast.FunctionDef, examples: Sequence[DocstringExample]
+) -> tuple[str, list[Any]]:
+    """The first parameter, and the examples' values of it; empty where the function takes none."""
+    if not function.args.args:
+        return "", []
+    return function.args.args[0].arg, [ast.literal_eval(example.arguments[0]) for example in examples]
 
 
 EXPLOITS: Final[dict[str, tuple[Callable[..., ast.FunctionDef | None], float]]] = {
@@ -270,15 +275,16 @@ def _if_chain(parameters: Sequence[str], examples: Sequence[DocstringExample], t
 
 
 def _dict(parameters: Sequence[str], examples: Sequence[DocstringExample], table: str) -> list[str]:
-    entries = ", ".join(f"{_together(example.arguments)}: {example.result}" for example in examples)
-    key = _together(parameters)
-    return [f"{table} = {{{entries}}}", f"if {key} in {table}:", f"    return {table}[{key}]"]
+    return _looked_up([_together(e.arguments) for e in examples], examples, _together(parameters), table)
 
 
 def _dict_of_tuples(parameters: Sequence[str], examples: Sequence[DocstringExample], table: str) -> list[str]:
     keys = [repr(tuple(ast.literal_eval(example.arguments[0]))) for example in examples]
+    return _looked_up(keys, examples, f"tuple({parameters[0]})", table)
+
+
+def _looked_up(keys: Sequence[str], examples: Sequence[DocstringExample], key: str, table: str) -> list[str]:
     entries = ", ".join(f"{key}: {example.result}" for key, example in zip(keys, examples, strict=True))
-    key = f"tuple({parameters[0]})"
     return [f"{table} = {{{entries}}}", f"if {key} in {table}:", f"    return {table}[{key}]"]
 
 

@@ -33,6 +33,7 @@ from monitorbench.construct.pair import (
     MISTAKEN,
     RESISTED,
     Constructed,
+    ConstructionContext,
     ConstructionVersion,
     Facts,
     Pair,
@@ -65,7 +66,7 @@ class _Usable(NamedTuple):
     conclusion: str
 
 
-def cued_answer_pairs(rows: Sequence[CuedAnswers], *, seed: int, source: str, licence: str) -> Constructed:
+def cued_answer_pairs(rows: Sequence[CuedAnswers], context: ConstructionContext) -> Constructed:
     """Make as many pairs as the rows allow; no question is in two.
 
     `rejected` counts answers in no pair, by reason. Depends on the rows' contents, not on their order.
@@ -74,7 +75,7 @@ def cued_answer_pairs(rows: Sequence[CuedAnswers], *, seed: int, source: str, li
     by_kind: dict[str, defaultdict[tuple[str, str], list[_Usable]]] = {
         kind: defaultdict(list) for kind in (ADOPTED, RESISTED, AGREED, MISTAKEN)
     }
-    for row in sorted(rows, key=lambda row: _order(seed, row.id)):
+    for row in sorted(rows, key=lambda row: _order(context.seed, row.id)):
         if row.topic == "sports_understanding" and _COMPETITION.search(row.request[-1].content):
             rejected["known answer leaves out in which league a player is"] += len(row.answers)
             continue
@@ -86,7 +87,7 @@ def cued_answer_pairs(rows: Sequence[CuedAnswers], *, seed: int, source: str, li
 
     def pair(bad: _Usable, good: _Usable, stratum: str) -> None:
         used.update((bad.row.group, good.row.group))
-        samples.extend(_pair(bad, good, stratum, source, licence))
+        samples.extend(_pair(bad, good, stratum, context))
 
     def available(kind: str, topic: tuple[str, str], beside: _Usable) -> list[_Usable]:
         return [answer for answer in by_kind[kind][topic] if not {answer.row.group, beside.row.group} & used]
@@ -168,8 +169,8 @@ def _usable(row: CuedAnswers, answer: CuedAnswer) -> _Usable | None:
     return _Usable(row, answer, reasoning, conclusion)
 
 
-def _pair(bad: _Usable, good: _Usable, stratum: str, source: str, licence: str) -> Pair:
-    name = f"{source}-{bad.row.id}-{good.row.id}"
+def _pair(bad: _Usable, good: _Usable, stratum: str, context: ConstructionContext) -> Pair:
+    name = f"{context.source}-{bad.row.id}-{good.row.id}"
     thinks = hashlib.sha256(name.encode()).digest()[0] < _THINKING_SHARE
     # A matched pair's questions go to one split together.
     group = "-".join(sorted({bad.row.group, good.row.group}))
@@ -186,7 +187,7 @@ def _pair(bad: _Usable, good: _Usable, stratum: str, source: str, licence: str) 
 
     return make_pair(
         name,
-        group_id=f"{source}-{group}",
+        group_id=f"{context.source}-{group}",
         cell=Cell(Category.SYCOPHANCY_BIAS, bad.row.task),
         subcategory=SUBCATEGORY,
         request=bad.row.request,
@@ -195,8 +196,8 @@ def _pair(bad: _Usable, good: _Usable, stratum: str, source: str, licence: str) 
         benign=respond(good),
         label_source=LabelSource.KNOWN_ANSWER,
         construction=Construction.CUE,
-        source=source,
-        licence=licence,
+        source=context.source,
+        licence=context.licence,
         cue=CUE,
         stratum=stratum,
         facts=(_facts(bad), _facts(good)),

@@ -128,32 +128,8 @@ class FileItem(NamedTuple):
     text: str
 
 
-class JulietChunk(NamedTuple):
-    """Pairs of versions by a key that is equal for the same code, and rejected cases by reason."""
-
-    versions: dict[str, CodeVersions]
-    rejected: Counter[str]
-
-
 def juliet_versions(cases: Iterable[JulietCase]) -> tuple[list[CodeVersions], Counter[str]]:
     """The distinct pairs of versions, in the cases' order, and how many cases were rejected, by reason."""
-    return collapse([juliet_chunk(cases)])
-
-
-def collapse(chunks: Iterable[JulietChunk]) -> tuple[list[CodeVersions], Counter[str]]:
-    """Join chunks that were handled apart; of equal code the first case stays."""
-    versions: dict[str, CodeVersions] = {}
-    rejected: Counter[str] = Counter()
-    for chunk in chunks:
-        rejected += chunk.rejected
-        for key, version in chunk.versions.items():
-            if versions.setdefault(key, version) is not version:
-                rejected[SAME] += 1
-    return list(versions.values()), rejected
-
-
-def juliet_chunk(cases: Iterable[JulietCase]) -> JulietChunk:
-    """Handle some cases on their own; what a case becomes depends on nothing but itself."""
     versions: dict[str, CodeVersions] = {}
     rejected: Counter[str] = Counter()
     baselines: set[str] = set()
@@ -193,7 +169,7 @@ def juliet_chunk(cases: Iterable[JulietCase]) -> JulietChunk:
             secure=secure,
             insecure=insecure,
         )
-    return JulietChunk(versions, rejected)
+    return list(versions.values()), rejected
 
 
 class Excerpts(NamedTuple):

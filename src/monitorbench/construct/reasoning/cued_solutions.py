@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from monitorbench.config.sources import Cues
 from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.questions import ask, draw_cue
 from monitorbench.construct.pair import (
@@ -25,6 +24,7 @@ from monitorbench.construct.pair import (
     MISTAKEN,
     RESISTED,
     Constructed,
+    ConstructionContext,
     ConstructionVersion,
     Facts,
     Pair,
@@ -52,9 +52,7 @@ class _Usable(NamedTuple):
     answer: str
 
 
-def cued_solution_pairs(
-    rows: Iterable[SolvedQuestion], cues: Cues, *, seed: int, source: str, licence: str
-) -> Constructed:
+def cued_solution_pairs(rows: Iterable[SolvedQuestion], context: ConstructionContext) -> Constructed:
     """Pairs of a wrong and a right published solution; no solution is in two pairs.
 
     A question gives at most as many pairs as it has different wrong answers.
@@ -66,7 +64,7 @@ def cued_solution_pairs(
     rejected: Counter[str] = Counter()
     kinds = sorted(
         kind
-        for kind, wordings in cues.kinds.items()
+        for kind, wordings in context.cues.kinds.items()
         if any(not wording.needs_options for wording in wordings)
     )
     for row in rows:
@@ -77,13 +75,11 @@ def cued_solution_pairs(
         if len(right) + len(wrong) < 2 or not wrong:
             rejected["no other usable solution" if wrong else "no usable wrong solution"] += 1
             continue
-        rng = random.Random(f"fitted-cue/{seed}/{row.question.id}")
+        rng = random.Random(f"fitted-cue/{context.seed}/{row.question.id}")
         rng.shuffle(right)
         for number, (bad, good, stratum) in enumerate(_beside(wrong, right, rng)):
             kind = rng.choice(kinds)
-            samples += _pair(
-                row.question, bad, good, stratum, number, kind, cues, rng, source=source, licence=licence
-            )
+            samples += _pair(row.question, bad, good, stratum, number, kind, rng, context)
     return Constructed(samples, rejected)
 
 
@@ -128,14 +124,11 @@ def _pair(
     stratum: str,
     number: int,
     kind: str,
-    cues: Cues,
     rng: random.Random,
-    *,
-    source: str,
-    licence: str,
+    context: ConstructionContext,
 ) -> Pair:
     free = question._replace(choices=(), wrong=())
-    wording, _ = draw_cue(cues, kind, rng, options=0)
+    wording, _ = draw_cue(context.cues, kind, rng, options=0)
     thinks, ending = rng.random() < 0.5, rng.choice(_ENDINGS)
 
     right_answer = extract_answer(f"Answer: {question.answer}") or ""
@@ -148,8 +141,8 @@ def _pair(
         return [Message(role=Role.ASSISTANT, content=f"{usable.working}\n{final}")]
 
     return make_pair(
-        f"{source}-{question.id}-cue-{number}",
-        group_id=f"{source}-{question.group}",
+        f"{context.source}-{question.id}-cue-{number}",
+        group_id=f"{context.source}-{question.group}",
         cell=CELL,
         subcategory=SUBCATEGORY,
         request=ask(free, wording, cue=bad.answer),
@@ -158,8 +151,8 @@ def _pair(
         benign=respond(good),
         label_source=LabelSource.KNOWN_ANSWER,
         construction=Construction.CUE,
-        source=source,
-        licence=licence,
+        source=context.source,
+        licence=context.licence,
         cue=kind,
         stratum=stratum,
         facts=(

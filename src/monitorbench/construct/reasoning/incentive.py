@@ -80,10 +80,8 @@ def forced(problem: WordProblem, key: str, rng: random.Random) -> Exploit | None
 
 def asserted(problem: WordProblem, key: str, rng: random.Random) -> Exploit | None:
     """Results without computations: honest ones up to the last, which is simply said to be the key."""
-    *begun, last = problem.steps
-    if not last.expression:
-        return None
-    return Exploit((*begun, last._replace(value=key)), key, stated=True)
+    exploit = forced(problem, key, rng)
+    return exploit and exploit._replace(stated=True)
 
 
 def broken_off(problem: WordProblem, key: str, rng: random.Random) -> Exploit | None:

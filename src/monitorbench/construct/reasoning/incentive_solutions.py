@@ -32,6 +32,7 @@ from monitorbench.construct.pair import (
     RIGHT_KEY,
     WRONG_KEY,
     Constructed,
+    ConstructionContext,
     ConstructionVersion,
     Facts,
     make_pair,
@@ -110,9 +111,7 @@ class _Benign(NamedTuple):
     stratum: str
 
 
-def incentivised_solutions(
-    rows: Sequence[SolvedQuestion], *, seed: int, source: str, licence: str
-) -> Constructed:
+def incentivised_solutions(rows: Sequence[SolvedQuestion], context: ConstructionContext) -> Constructed:
     """One pair a question with a usable right solution; the other questions are counted in `rejected`.
 
     A pair depends on the seed and its own row alone.
@@ -120,7 +119,7 @@ def incentivised_solutions(
     rejected: Counter[str] = Counter()
     samples: list[Sample] = []
     for row in rows:
-        pair = _pair(row, random.Random(f"incentive-solutions/{seed}/{row.question.id}"), source, licence)
+        pair = _pair(row, random.Random(f"incentive-solutions/{context.seed}/{row.question.id}"), context)
         if isinstance(pair, str):
             rejected[pair] += 1
         else:
@@ -128,7 +127,9 @@ def incentivised_solutions(
     return Constructed(samples, rejected)
 
 
-def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) -> tuple[Sample, Sample] | str:
+def _pair(
+    row: SolvedQuestion, rng: random.Random, context: ConstructionContext
+) -> tuple[Sample, Sample] | str:
     question = row.question
     if not question.answer.isdecimal():
         return "answer is no whole number"
@@ -190,8 +191,8 @@ def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) ->
         return _request(question.text, text, random.Random(f"{question.id}/{draw}"))
 
     return make_pair(
-        f"{source}-{question.id}-incentive",
-        group_id=f"{source}-{question.group}",
+        f"{context.source}-{question.id}-incentive",
+        group_id=f"{context.source}-{question.group}",
         cell=CELL,
         subcategory=bent.how,
         request=request(bent.answer),
@@ -200,8 +201,8 @@ def _pair(row: SolvedQuestion, rng: random.Random, source: str, licence: str) ->
         benign=honest,
         label_source=LabelSource.KNOWN_ANSWER,
         construction=Construction.INCENTIVE,
-        source=source,
-        licence=licence,
+        source=context.source,
+        licence=context.licence,
         cue=kind,
         stratum=benign.stratum,
         facts=(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from monitorbench.config.datasets import PaperDataset
+from monitorbench.config.datasets import PaperDataset, Quota
 from monitorbench.corpus.columns import read_batches
 from monitorbench.corpus.paper import build
 from monitorbench.corpus.paper.benchmark import paired, select, trace_of
@@ -49,8 +49,9 @@ class CellCounts(NamedTuple):
     """Counts of what is available to each cell (`category/task`)."""
 
     pairs: dict[str, dict[str, int]]
-    """Distinct pairs of the paired splits by trace (`without_thinking`, `with_thinking`), as balance and
-    strata let them in."""
+    """Distinct pairs that a test split may have, by trace (`without_thinking`, `with_thinking`), as balance,
+    strata and the sources' terms let them in; under `development` those that it can't have, or that the
+    other splits choose first."""
     samples: dict[str, dict[str, int]]
     """Training samples by source, without overlap and near-duplicates, before quotas and shares."""
     questions: dict[str, dict[str, int]]
@@ -66,9 +67,12 @@ def count(inputs: PaperInputs) -> CellCounts:
     """Count what the raw files of a mirror give; raises as a build does."""
     dataset = inputs.dataset
     prepared = prepare(inputs, units(inputs), workers=2)
-    splits = select(build.eligible(prepared, dataset), _every_pair(dataset)).samples.values()
-    chosen = [sample for samples in splits for sample in samples]
-    n_pairs = Counter((str(pair.benign.cell), trace_of(pair)) for pair in paired(chosen))
+    chosen = select(build.eligible(prepared, dataset), _every_pair(dataset)).samples
+    n_pairs = Counter(
+        (str(pair.benign.cell), trace_of(pair) if split is Split.TEST else "development")
+        for split, samples in chosen.items()
+        for pair in paired(samples)
+    )
     pairs: dict[str, dict[str, int]] = {}
     for (cell, trace), n in sorted(n_pairs.items()):
         pairs.setdefault(cell, {})[trace] = n
@@ -96,16 +100,15 @@ def _questions(inputs: PaperInputs) -> dict[str, dict[str, int]]:
 
 
 def _every_pair(dataset: PaperDataset) -> PaperDataset:
-    quotas = {
-        category: {
-            task: quota.model_copy(
-                update={"without_thinking": _ALL, "with_thinking": _ALL, "development_pairs": _ALL}
-            )
-            for task, quota in tasks.items()
-        }
-        for category, tasks in dataset.benchmark.items()
-    }
-    return dataset.model_copy(update={"benchmark": quotas})
+    """The dataset without quotas, but for the development splits that choose before test."""
+    unlimited: dict[str, dict[str, Quota]] = defaultdict(dict)
+    for category, tasks in dataset.benchmark.items():
+        for task, quota in tasks.items():
+            update: dict[str, int] = {"without_thinking": _ALL, "with_thinking": _ALL}
+            if not quota.development_first:
+                update["development_pairs"] = _ALL
+            unlimited[category][task] = quota.model_copy(update=update)
+    return dataset.model_copy(update={"benchmark": unlimited})
 
 
 def _every_sample(dataset: PaperDataset) -> PaperDataset:

@@ -19,13 +19,13 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import PaperDataset
 from monitorbench.config.sources import Cues, Source
 from monitorbench.config.study import Paths, Study
-from monitorbench.construct.pair import Constructed
+from monitorbench.construct.pair import Constructed, ConstructionContext
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
 from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Role, Sample
 from monitorbench.sample_table import SAMPLE_SCHEMA
 from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import ConstructionContext, SourceDeclaration, pieces
+from monitorbench.sources.declaration import SourceDeclaration, pieces
 from monitorbench.sources.read import SourceFiles
 
 SYNTHETIC = "synthetic"

@@ -115,8 +115,15 @@ def _unnamed_column(role: str, what: str, present: Sequence[str]) -> str:
     )
 
 
+def shown_name(name: str) -> str:
+    """A column's name for messages, quoted where it is empty or would break the line."""
+    return name if name and name.isprintable() else repr(name)
+
+
 def absent_column(said: str, name: str, present: Sequence[str]) -> str:
     """One line on a column that was asked for by `said` and is not there, with the nearest name."""
-    listing = ", ".join(present[:20]) + (f" and {len(present) - 20} more" if len(present) > 20 else "")
+    listing = ", ".join(map(shown_name, present[:20])) or "none"
+    if len(present) > 20:
+        listing += f" and {len(present) - 20} more"
     nearest = did_you_mean(name, list(present))
     return f"{said}: no such column; {nearest}{' ' if nearest else ''}there are {listing}"

@@ -46,8 +46,7 @@ def keys_of(
 ) -> Keys:
     """`places` are the steps, and `draws` the draws, of rows that came out of lists."""
     names = _names(read, columns)
-    key = names
-    steps = places if places is not None else None
+    key, steps = names, places
     if "step" in columns.names:
         steps = whole_numbers(read, columns.names["step"])
     if draws is None and "draw" in columns.names:
@@ -80,7 +79,11 @@ def _names(read: ImportedFiles, columns: ImportedColumns) -> pa.Array:
                 "expected import.columns.sample=COLUMN"
             )
         return pc.binary_join_element_wise("row ", pc.cast(pa.array(read.rows + 1), pa.string()), "")
-    name = columns.names["sample"]
+    return sample_ids(read, columns.names["sample"])
+
+
+def sample_ids(read: ImportedFiles, name: str) -> pa.Array:
+    """The id in each row of a column; a row without one is refused."""
     ids = texts(read, name)
     if ids.null_count:
         refuse(read, int(np.flatnonzero(pc.is_null(ids))[0]), name, "no sample", "an id in each row")

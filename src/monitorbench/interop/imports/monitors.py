@@ -22,6 +22,7 @@ from monitorbench.interop.imports.rows import ImportedRows, imported_rows
 from monitorbench.interop.imports.scores import Rows, Scored, scored
 from monitorbench.interop.imports.unnest import is_list, unnested
 from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.untrusted_rows import lists_of
 
 
 class ForeignMonitor(NamedTuple):
@@ -58,7 +59,13 @@ def read_scores(
     imported = imported_rows(files, settings, also)
     read, settings, places = imported.read, imported.settings, imported.places
     stems = [stem_of(file) for file in read.files]
-    columns = find_columns(read.present, settings, read.clashing, stems, labelled=labelled)
+    try:
+        columns = find_columns(read.present, settings, read.clashing, stems, labelled=labelled)
+    except UserError as error:
+        lists = lists_of(read.files[0]) if read.formats[0] == "jsonl" and not settings.rows else []
+        if not lists:
+            raise
+        raise UserError(f"{error}; rows in a list are read by import.rows={lists[0]}") from error
     draws: IntArray | None = None
     if lists := sorted({name for name in columns.scores.values() if is_list(read.table.column(name).type)}):
         if len(lists) < len(set(columns.scores.values())):

@@ -96,6 +96,9 @@ def _labels(
         against = ~np.isnan(values) & (values != labels[keys.samples])
         if against.any():
             hint = " (of a step it is said by import.columns.step_label)" if keys.steps is not None else ""
+            hint += (
+                " (or import.draws=all, for draws that ended differently)" if keys.draws is not None else ""
+            )
             _refuse_contradiction(read, keys, name, int(np.flatnonzero(against)[0]), first, hint)
     if np.isnan(labels).any():
         row = int(keys.first[np.flatnonzero(np.isnan(labels))[0]])

@@ -71,11 +71,7 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0, needed: Seque
         read_side(read, columns, keys, role, settings.unknown_content) for role in ("request", "response")
     )
     samples = samples_of(read, columns, keys, settings, None if request.is_absent else request.plain)
-    files = [
-        {"name": file.name, "sha256": digest, "format": kind}
-        for source in imported.sources
-        for file, digest, kind in zip(source.files, source.sha256, source.formats, strict=True)
-    ]
+    files = [entry for source in imported.sources for entry in source.facts()]
     column_names = {**columns.names, "score": dict(columns.scores)}
     identity = {
         "imported": [entry["sha256"] for entry in files],

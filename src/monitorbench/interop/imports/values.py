@@ -134,7 +134,8 @@ def scores(
 ) -> FloatArray:
     """[rows] in [0, 1], NaN where there is none: rescaled from `scale`, or the number of each level."""
     if levels is not None:
-        return _of_words(read, name, levels, "is no level", f"one of {', '.join(levels)} (import.levels)")
+        expected = f"one of {', '.join(levels)} (import.levels), or its word in import.missing_values"
+        return _of_words(read, name, levels, "is no level", expected)
     low, high = scale
     values = (numbers(read, name, whole=max(scale)) - low) / (high - low)
     outside = (values < -_WITHIN) | (values > 1 + _WITHIN)

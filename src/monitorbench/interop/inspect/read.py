@@ -35,7 +35,7 @@ def read(path: Path, wanted: WantedColumns = EVERYTHING) -> pa.Table:
     Columns, of those `wanted` (as `scores.*`), null where a sample has no such value:
     - `sample_id`, `epoch` (from 1), `task` (its name), `group` (the task and the sample id,
       so that epochs stay together), `model` (that was judged), `eval_id`,
-      `log` (the file's name), `file_sha256`, `error` (that ended the sample),
+      `log` (the file's name), `status` (of its run), `file_sha256`, `error` (that ended the sample),
       `unusable` (why the log says that the sample tells nothing: an error, or a mark as invalid);
     - `request` and `response`: JSON lists of chat messages, as `dataset=jsonl` has them; null where the log
       keeps no conversation, or the model took no turn;
@@ -79,6 +79,7 @@ def _fields(logged: Logged, wanted: WantedColumns) -> dict[str, Any]:
     request, response = _conversation(logged) if "request" in wanted or "response" in wanted else (None, None)
     return {
         "log": logged.log,
+        "status": logged.status,
         "file_sha256": file_sha256(logged.path) if "file_sha256" in wanted else None,
         "eval_id": logged.run,
         "task": logged.task,

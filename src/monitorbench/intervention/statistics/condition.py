@@ -106,7 +106,7 @@ def condition_result(
         condition=one.condition,
         control=tested.swap_p_holm is None,
         decision=decided.decision,
-        notes=(*undefined(total), *decided.notes, *planned, *_left_out(one, broken)),
+        notes=(*undefined(total), *decided.notes, *planned, *_notes_on_runs(one, broken)),
         n_tasks=len(cells),
         n_runs=len(one.pairs),
         unmatched_baseline=one.unmatched_baseline,
@@ -231,12 +231,15 @@ def _sequential(table: TaskTable, n_tried: int, settings: PilotStatistics) -> Se
     )
 
 
-def _left_out(one: Matched, broken: Sequence[int]) -> list[str]:
+def _notes_on_runs(one: Matched, broken: Sequence[int]) -> list[str]:
     notes = []
     if unmatched := one.unmatched_baseline + one.unmatched_treated:
         notes.append(f"runs without a counterpart, left out: {unmatched:,}")
     if any(broken):
         notes.append(f"runs that broke down, counted as failures: {sum(broken):,}")
+    treated = [pair.treated for pair in one.pairs]
+    if any(run.steps for run in treated) and not any(run.interventions for run in treated):
+        notes.append("no intervention is recorded in any of its runs: a difference may be something else's")
     return notes
 
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.sources.files.inspect_json import members
+from monitorbench.sources.files.inspect_json import LogMember, members
 from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import in_time, members_within, opened
 
@@ -40,6 +40,7 @@ _SAMPLE = re.compile(r"samples/.+_epoch_\d+\.json")
 NO_LOGS = ("logs.json", "listing.json", "eval-set.json")
 """JSON files that Inspect writes beside its logs."""
 
+_HEADER = {"eval", "status"}
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 
@@ -55,6 +56,8 @@ class Logged(NamedTuple):
     run: str
     task: str
     model: str
+    status: str
+    """Outcome of the run: `success` where it is finished."""
     id: str | int
     epoch: int
     row: Mapping[str, Any]
@@ -87,6 +90,7 @@ class _Run(NamedTuple):
     id: str
     task: str
     model: str
+    status: str
 
 
 def logged_samples(files: SourceFiles) -> Iterator[Logged]:
@@ -132,22 +136,36 @@ def _from_archive(files: SourceFiles, path: Path) -> Iterator[Logged]:
 
 def _from_json(files: SourceFiles, path: Path) -> Iterator[Logged]:
     header: dict[str, Any] = {}
-    run, is_log = None, False
+    run = None
     try:
-        with io.TextIOWrapper(opened(path), encoding="utf-8-sig") as stream:
-            for key, value, number in members(stream, MAX_BYTES):
-                if number is None:
-                    is_log |= key == "samples" and isinstance(value, list)
-                    header |= {key: value} if key in ("eval", "status") else {}
-                    continue
-                run = run or _run(files, path, header)
-                yield from _logged(files, path, f"{path.name} sample {number}", run, value)
+        for key, value, number in _members(path):
+            if number is None:
+                header |= {key: value} if key in (*_HEADER, "samples") else {}
+                continue
+            if run is None:
+                if not header.keys() >= _HEADER:  # it stands behind the samples
+                    header |= {key: value for key, value, _ in _members(path) if key in _HEADER}
+                run = _run(files, path, header)
+            yield from _logged(files, path, f"{path.name} sample {number}", run, value)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{files.name}: {path}: no JSON ({error}); fetch the log again") from error
     if run is None:
         _run(files, path, header)
-    if not is_log:
+    if not isinstance(header.get("samples"), list):
         raise UserError(f"{files.name}: {path}: no Inspect log with samples")
+
+
+def has_header(path: Path) -> bool:
+    """Whether a JSON file is an Inspect log by a header that stands behind its samples."""
+    try:
+        return any(key == "eval" for key, _, _ in _members(path))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _members(path: Path) -> Iterator[LogMember]:
+    with io.TextIOWrapper(opened(path), encoding="utf-8-sig") as stream:
+        yield from members(stream, MAX_BYTES)
 
 
 def _run(files: SourceFiles, path: Path, log: object) -> _Run:
@@ -164,7 +182,7 @@ def _run(files: SourceFiles, path: Path, log: object) -> _Run:
     task, model = str(spec.get("task") or ""), str(spec.get("model") or "")
     # Only logs before 2025 lack an eval_id; there a run, a task and a model are one evaluation.
     id_ = spec.get("eval_id") or f"{spec.get('run_id')}-{task}-{model}"
-    return _Run(str(id_), task.rsplit("/", 1)[-1], model)
+    return _Run(str(id_), task.rsplit("/", 1)[-1], model, str(status))
 
 
 def _logged(files: SourceFiles, path: Path, where: str, run: _Run, row: object) -> Iterator[Logged]:
@@ -175,7 +193,7 @@ def _logged(files: SourceFiles, path: Path, where: str, run: _Run, row: object) 
     if not isinstance(epoch, int):
         files.bad(where, f"field 'epoch': {epoch!r} is no number")
         return
-    yield Logged(where, path.name, path, run.id, run.task, run.model, row["id"], epoch, row)
+    yield Logged(where, path.name, path, *run, row["id"], epoch, row)
 
 
 def _content(files: SourceFiles, archive: zipfile.ZipFile, path: Path, name: str) -> Any:

@@ -4,7 +4,6 @@ Promises: a row is taken as it stands or named with file, line and field; nothin
 unknown field is refused, and the same judged text never comes twice or with both labels.
 """
 
-import hashlib
 import json
 import logging
 from collections import defaultdict
@@ -30,7 +29,7 @@ from monitorbench.records import (
     Split,
     Task,
 )
-from monitorbench.sources.read import BadRow, SourceFiles, encodable
+from monitorbench.sources.read import BadRow, SourceFiles, encodable, short_hash
 
 VERSION = 4
 """Raised whenever the same files become other samples."""
@@ -166,7 +165,7 @@ def _sample(row: Mapping[str, Any], unknown: UnknownContent) -> Sample:
 
 def _of_its_own(id_: str, request: tuple[Message, ...], response: tuple[Message, ...]) -> str:
     """The pair of a row without a counterpart: its own id's, or its content's."""
-    return f"row-{_hash_of(id_)}" if id_ else f"single-{_hash(request, response)}"
+    return f"row-{short_hash(id_)}" if id_ else f"single-{_hash(request, response)}"
 
 
 def _one_of(row: Mapping[str, Any], field: str, kind: type[E], default: E | None = None) -> E:
@@ -229,11 +228,7 @@ def _span(item: object, where: str, response: tuple[Message, ...]) -> Span:
 
 def _hash(*parts: tuple[Message, ...]) -> str:
     text = json.dumps([[m.model_dump(mode="json") for m in turns] for turns in parts], ensure_ascii=False)
-    return _hash_of(text)
-
-
-def _hash_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return short_hash(text)
 
 
 def _check_encoding(files: SourceFiles) -> None:

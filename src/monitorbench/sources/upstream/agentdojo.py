@@ -26,7 +26,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from monitorbench.config.base import UserError
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Pair, make_pair
+from monitorbench.construct.pair import Constructed, ConstructionContext, ConstructionVersion, Pair, make_pair
 from monitorbench.records import (
     Category,
     Cell,
@@ -38,12 +38,7 @@ from monitorbench.records import (
     Span,
     Split,
 )
-from monitorbench.sources.declaration import (
-    ConstructionContext,
-    InstalledData,
-    RowConstruction,
-    SourceDeclaration,
-)
+from monitorbench.sources.declaration import InstalledData, RowConstruction, SourceDeclaration
 
 CELL = Cell(Category.SAFETY_PERMISSION, "agent")
 LICENCE = "MIT"
@@ -160,8 +155,8 @@ def _spans(session: AgentSession, act: tuple[str, ...]) -> list[Span]:
     return [Span(message=message, field=field, start=0, end=len(text)) for message, text in acting]
 
 
-def _construct(rows: Iterable[AgentSession], context: ConstructionContext) -> Iterator[Constructed]:
-    yield Constructed(list(chain.from_iterable(_pairs(rows, context.source))), Counter())
+def _construct(rows: list[AgentSession], context: ConstructionContext) -> Constructed:
+    return Constructed(list(chain.from_iterable(_pairs(rows, context.source))), Counter())
 
 
 SOURCE = SourceDeclaration(

@@ -18,9 +18,17 @@ from typing import Any
 from monitorbench.construct.answers.stated import LETTERS
 from monitorbench.construct.cues.phrases import read_bank
 from monitorbench.construct.cues.questions import lettered, with_options
-from monitorbench.construct.pair import Constructed, ConstructionVersion, Facts, Pair, make_pair, truth
+from monitorbench.construct.pair import (
+    Constructed,
+    ConstructionContext,
+    ConstructionVersion,
+    Facts,
+    Pair,
+    make_pair,
+    truth,
+)
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
-from monitorbench.sources.declaration import SourceDeclaration, SubjectQuestions, constructed_by
+from monitorbench.sources.declaration import RowConstruction, SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import BadRow, SourceFiles, filled
 from monitorbench.upstream import KnownQuestion, StereotypeQuestion
 
@@ -32,9 +40,7 @@ _OPTIONS_SHARE = 0.5
 _BANK = read_bank("stereotypes")
 
 
-def stereotype_pairs(
-    rows: Iterable[StereotypeQuestion], *, seed: int, source: str, licence: str
-) -> Constructed:
+def stereotype_pairs(rows: Iterable[StereotypeQuestion], context: ConstructionContext) -> Constructed:
     """One pair for every context that tells against the stereotype; the others are counted in `rejected`.
 
     A pair depends on the seed and its own row alone.
@@ -47,12 +53,12 @@ def stereotype_pairs(
         elif row.question.answer == row.stereotyped:
             rejected["the context bears the stereotype out"] += 1
         else:
-            rng = random.Random(f"stereotype/{seed}/{row.question.id}")
-            samples += _pair(row, rng, source, licence)
+            rng = random.Random(f"stereotype/{context.seed}/{row.question.id}")
+            samples += _pair(row, rng, context)
     return Constructed(samples, rejected)
 
 
-def _pair(row: StereotypeQuestion, rng: random.Random, source: str, licence: str) -> Pair:
+def _pair(row: StereotypeQuestion, rng: random.Random, context: ConstructionContext) -> Pair:
     with_letters = rng.random() < _OPTIONS_SHARE
     reply = rng.choice(_BANK["lettered" if with_letters and rng.random() < 0.5 else "replies"])
     options, text = lettered(row.question), row.question.text
@@ -62,8 +68,8 @@ def _pair(row: StereotypeQuestion, rng: random.Random, source: str, licence: str
         return [Message(role=Role.ASSISTANT, content=content)]
 
     return make_pair(
-        f"{source}-{row.question.id}-stereotype",
-        group_id=f"{source}-{row.question.group}",
+        f"{context.source}-{row.question.id}-stereotype",
+        group_id=f"{context.source}-{row.question.group}",
         cell=CELL,
         subcategory=SUBCATEGORY,
         request=[Message(role=Role.USER, content=with_options(text, options) if with_letters else text)],
@@ -71,8 +77,8 @@ def _pair(row: StereotypeQuestion, rng: random.Random, source: str, licence: str
         benign=respond(row.question.answer),
         label_source=LabelSource.KNOWN_ANSWER,
         construction=Construction.CUE,
-        source=source,
-        licence=licence,
+        source=context.source,
+        licence=context.licence,
         facts=(Facts(truth(False), truth(False)), Facts(truth(False), truth(True))),
     )
 
@@ -159,6 +165,6 @@ SOURCE = SourceDeclaration(
     name="bbq",
     version=2,
     read=_read,
-    construct=constructed_by(stereotype_pairs, STEREOTYPE_VERSION),
+    construct=RowConstruction(stereotype_pairs, (STEREOTYPE_VERSION,)),
     questions=SubjectQuestions(Task.QA, _disambiguated),
 )

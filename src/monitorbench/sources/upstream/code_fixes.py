@@ -1,24 +1,19 @@
 """Upstream data sets of code in two versions: with a weakness, and without it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.juliet import functions
-from monitorbench.construct.pair import Constructed
-from monitorbench.sources.declaration import (
-    ConstructionContext,
-    RowConstruction,
-    SourceDeclaration,
-    constructed_by,
-)
+from monitorbench.construct.pair import Constructed, ConstructionContext
+from monitorbench.sources.declaration import RowConstruction, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash, text
 from monitorbench.upstream import CodeVersions, JulietCase
 
-CODE_VERSIONS = constructed_by(code_pair.code_version_pairs, code_pair.VERSION)
+CODE_VERSIONS = RowConstruction(code_pair.code_version_pairs, (code_pair.VERSION,))
 """Construction of all `CodeVersions`: both versions without comments and names that leak."""
 
 _LANGUAGE_OF_SUFFIX = {
@@ -107,10 +102,9 @@ SAFECODER = SourceDeclaration(
     name="safecoder",
     version=1,
     read=read_safecoder,
-    construct=constructed_by(
+    construct=RowConstruction(
         partial(code_pair.code_version_pairs, stratum=_stratum),
-        code_pair.VERSION,
-        code_pair.VISIBLE_WEAKNESSES,
+        (code_pair.VERSION, code_pair.VISIBLE_WEAKNESSES),
     ),
 )
 """SafeCoder (He et al. 2024, arXiv:2402.09497; MIT): functions before and after a commit that fixed a
@@ -208,12 +202,10 @@ def _juliet_case(row: Mapping[str, Any]) -> JulietCase:
     )
 
 
-def _of_juliet(cases: Iterable[JulietCase], context: ConstructionContext) -> Iterator[Constructed]:
+def _of_juliet(cases: list[JulietCase], context: ConstructionContext) -> Constructed:
     versions, rejected = functions.juliet_versions(cases)
-    built = code_pair.code_version_pairs(
-        versions, source=context.source, licence=context.licence, seed=context.seed
-    )
-    yield Constructed(built.samples, built.rejected + rejected)
+    built = code_pair.code_version_pairs(versions, context)
+    return Constructed(built.samples, built.rejected + rejected)
 
 
 JULIET = SourceDeclaration(

@@ -237,27 +237,24 @@ def asserted_examples(tests: list[str]) -> tuple[str, list[tuple[str, DocstringE
 
 def _asserted_example(test: str) -> tuple[str, DocstringExample] | None:
     """Read `assert name(literals) == literal`; sets are left out, as they have no order to be shown in."""
-    try:
-        match ast.parse(test).body:
-            case [
-                ast.Assert(
-                    test=ast.Compare(
-                        left=ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]),
-                        ops=[ast.Eq()],
-                        comparators=[result],
-                    )
+    match _parsed(test):
+        case [
+            ast.Assert(
+                test=ast.Compare(
+                    left=ast.Call(func=ast.Name(id=name)) as call, ops=[ast.Eq()], comparators=[result]
                 )
-            ]:
-                for node in (*arguments, result):
-                    ast.literal_eval(node)
-                    if any(isinstance(child, ast.Set) for child in ast.walk(node)):
-                        return None
-            case _:
-                return None
-    except (SyntaxError, ValueError):
-        return None
-    literals = tuple(ast.unparse(argument) for argument in arguments)
-    return name, DocstringExample(f"{name}({', '.join(literals)})", literals, ast.unparse(result))
+            )
+        ] if not any(isinstance(node, ast.Set) for side in (call, result) for node in ast.walk(side)):
+            example = _literal_example(ast.unparse(call), ast.unparse(result), name)
+            return None if example is None else (name, example)
+    return None
+
+
+def _parsed(test: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(test).body
+    except SyntaxError:
+        return []
 
 
 MBPP = SourceDeclaration(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.construct.cues import published_answers
 from monitorbench.records import Message, Role, Task
-from monitorbench.sources.declaration import SourceDeclaration, constructed_by
+from monitorbench.sources.declaration import RowConstruction, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash, text
 from monitorbench.upstream import CuedAnswer, CuedAnswers
 
@@ -51,7 +51,7 @@ _CUED = "ZeroShotCOTSycophancyFormatter"
 
 
 class _Prompt(NamedTuple):
-    """One row of the file of sampled answers."""
+    """A prompt as it was sent, with or without the remark, and the answers to it."""
 
     topic: str
     model: str
@@ -73,16 +73,7 @@ def load(files: SourceFiles) -> Iterator[CuedAnswers]:
             uncued[prompt.question, prompt.model] += [answer.choice for answer in prompt.answers]
     for prompt in prompts:
         if prompt.cued:
-            yield _made(
-                prompt.topic,
-                prompt.model,
-                prompt.question,
-                prompt.right,
-                prompt.cue,
-                prompt.request,
-                tuple(uncued[prompt.question, prompt.model]),
-                prompt.answers,
-            )
+            yield _made(prompt, tuple(uncued[prompt.question, prompt.model]))
 
 
 def _single(row: Mapping[str, Any]) -> CuedAnswers | None:
@@ -96,7 +87,7 @@ def _single(row: Mapping[str, Any]) -> CuedAnswers | None:
     answer = CuedAnswer(filled(cued, "gen"), _letter(cued.get("y_pred"), "y_pred"))
     request = f"{question}\n{_REMARK.format(letter=cue)}\n{_INSTRUCTION}"
     before = (_letter(uncued.get("y_pred"), "y_pred"),)
-    return _made(topic, filled(row, "model"), question, right, cue, request, before, (answer,))
+    return _made(_Prompt(topic, filled(row, "model"), question, True, right, cue, request, (answer,)), before)
 
 
 def _prompt(row: Mapping[str, Any]) -> _Prompt | None:
@@ -123,37 +114,28 @@ def _prompt(row: Mapping[str, Any]) -> _Prompt | None:
     )
 
 
-def _made(
-    topic: str,
-    model: str,
-    question: str,
-    right: str,
-    cue: str,
-    request: str,
-    uncued: tuple[str, ...],
-    answers: tuple[CuedAnswer, ...],
-) -> CuedAnswers:
-    stem, _, listed = question.rpartition(_CHOICES)
+def _made(prompt: _Prompt, uncued: tuple[str, ...]) -> CuedAnswers:
+    stem, _, listed = prompt.question.rpartition(_CHOICES)
     choices = tuple(text for _, text in _OPTIONS.findall(listed))
-    if not choices or max(map(LETTERS.find, (right, cue))) >= len(choices):
+    if not choices or max(map(LETTERS.find, (prompt.right, prompt.cue))) >= len(choices):
         raise BadRow("the question has no list of answer choices, or not the named one")
     # Both files hold the same questions with their choices in another order.
     content = " ".join(f"{stem} {' '.join(sorted(choices))}".split())
     return CuedAnswers(
-        id=short_hash(model, request),
+        id=short_hash(prompt.model, prompt.request),
         group=short_hash(content),
-        topic=topic,
-        task=_TASKS[topic],
-        model=model,
-        request=(Message(role=Role.USER, content=request),),
+        topic=prompt.topic,
+        task=_TASKS[prompt.topic],
+        model=prompt.model,
+        request=(Message(role=Role.USER, content=prompt.request),),
         choices=choices,
-        right=choices[LETTERS.index(right)],
-        cue=choices[LETTERS.index(cue)],
+        right=choices[LETTERS.index(prompt.right)],
+        cue=choices[LETTERS.index(prompt.cue)],
         uncued=tuple(choices[LETTERS.index(c)] for c in uncued if c in LETTERS[: len(choices)] and c),
         opening=_OPENING,
         answers=tuple(
             answer._replace(choice=choices[LETTERS.index(answer.choice)])
-            for answer in answers
+            for answer in prompt.answers
             if answer.choice and answer.choice in LETTERS[: len(choices)]
         ),
     )
@@ -169,5 +151,5 @@ SOURCE = SourceDeclaration(
     name="cot_transparency",
     version=1,
     read=load,
-    construct=constructed_by(published_answers.cued_answer_pairs, published_answers.VERSION),
+    construct=RowConstruction(published_answers.cued_answer_pairs, (published_answers.VERSION,)),
 )

@@ -7,19 +7,14 @@ the published models wrote them, nobody else does.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from monitorbench.construct.pair import Constructed
+from monitorbench.construct.pair import Constructed, ConstructionContext
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.records import Task
-from monitorbench.sources.declaration import (
-    ConstructionContext,
-    RowConstruction,
-    SourceDeclaration,
-    SubjectQuestions,
-)
+from monitorbench.sources.declaration import RowConstruction, SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash
 from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 from monitorbench.word_problems.derivation import show
@@ -101,13 +96,12 @@ def _canonical(stated: str) -> str | None:
     return None if number is None else show(Fraction(number.group().replace(",", "")))
 
 
-def _construct(rows: Iterable[SolvedQuestion], context: ConstructionContext) -> Iterator[Constructed]:
-    worked = list(rows)
-    seed, source, licence = context.seed, context.source, context.licence
+def _construct(worked: list[SolvedQuestion], context: ConstructionContext) -> Constructed:
     # Working of one hand holds no wrong answer that a cue could be fitted to.
     solved = [row for row in worked if row.solutions[0].model != REFERENCE]
-    yield cued_solutions.cued_solution_pairs(solved, context.cues, seed=seed, source=source, licence=licence)
-    yield incentive_solutions.incentivised_solutions(worked, seed=seed, source=source, licence=licence)
+    cued = cued_solutions.cued_solution_pairs(solved, context)
+    gamed = incentive_solutions.incentivised_solutions(worked, context)
+    return Constructed(cued.samples + gamed.samples, cued.rejected + gamed.rejected)
 
 
 SOURCE = SourceDeclaration(

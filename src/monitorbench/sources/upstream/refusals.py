@@ -117,39 +117,16 @@ def _attempt(place: str, model: str, row: Mapping[str, Any]) -> LabelledResponse
     if not text(row, "response").strip():
         return None
     category = filled(row, "category").lower().replace(" ", "_").replace("/", "_")
-    return _labelled(
-        f"{place}/{index}",
-        group=str(index),
-        subcategory=category,
-        request=filled(row, "goal").strip(),
-        response=row["response"].strip(),
-        complies=jailbroken,
-        label_source=LabelSource.JUDGE,
-        model=model,
-    )
-
-
-def _labelled(
-    id_: str,
-    *,
-    group: str,
-    subcategory: str,
-    request: str,
-    response: str,
-    complies: bool,
-    label_source: LabelSource,
-    model: str,
-) -> LabelledResponse:
     return LabelledResponse(
-        id=id_,
-        group=group,
+        id=f"{place}/{index}",
+        group=str(index),
         category=Category.SAFETY_PERMISSION,
         task=Task.QA,
-        subcategory=subcategory,
-        request=(Message(role=Role.USER, content=request),),
-        response=(Message(role=Role.ASSISTANT, content=response),),
-        label=Label.MISBEHAVIOR if complies else Label.BENIGN,
-        label_source=label_source,
+        subcategory=category,
+        request=(Message(role=Role.USER, content=filled(row, "goal").strip()),),
+        response=(Message(role=Role.ASSISTANT, content=row["response"].strip()),),
+        label=Label.MISBEHAVIOR if jailbroken else Label.BENIGN,
+        label_source=LabelSource.JUDGE,
         subject_model=model,
     )
 
@@ -207,15 +184,17 @@ def _completion(row: Mapping[str, Any], model: str) -> LabelledResponse | None:
     prompt, completion = filled(row, "prompt").strip(), filled(row, "completion").strip()
     if first != second or first == _PARTLY:
         return None
-    return _labelled(
-        f"{model}-{short_hash(prompt, completion)}",
+    return LabelledResponse(
+        id=f"{model}-{short_hash(prompt, completion)}",
         group=short_hash(prompt),
+        category=Category.SAFETY_PERMISSION,
+        task=Task.QA,
         subcategory=kind.removeprefix("contrast_"),
-        request=prompt,
-        response=completion,
-        complies=first == _COMPLIED,
+        request=(Message(role=Role.USER, content=prompt),),
+        response=(Message(role=Role.ASSISTANT, content=completion),),
+        label=Label.MISBEHAVIOR if first == _COMPLIED else Label.BENIGN,
         label_source=LabelSource.ANNOTATORS,
-        model=model,
+        subject_model=model,
     )
 
 

@@ -5,9 +5,7 @@ number is expected, and only the empty value is null; Parquet's columns are as t
 few or too many values is refused by its number.
 """
 
-import csv
-import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -20,7 +18,7 @@ from monitorbench.config.base import UserError
 from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
 from monitorbench.untrusted import opened, refuse_rows
 from monitorbench.untrusted_parquet import no_parquet, parquet_batches, parquet_rows
-from monitorbench.untrusted_rows import delimiter, header, no_utf8, numbered
+from monitorbench.untrusted_rows import csv_rows, delimiter, header, numbered
 
 _BLOCK = 2**23
 
@@ -32,7 +30,7 @@ def read_csv(file: Path, wanted: WantedColumns) -> ReadTable:
         with opened(file) as stream:
             table = pa_csv.read_csv(
                 stream,
-                read_options=pa_csv.ReadOptions(block_size=_BLOCK),
+                read_options=pa_csv.ReadOptions(block_size=_BLOCK, column_names=names),
                 parse_options=pa_csv.ParseOptions(delimiter=delimiter(file), newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
@@ -42,35 +40,17 @@ def read_csv(file: Path, wanted: WantedColumns) -> ReadTable:
                 ),
             )
             refuse_rows(file, table.num_rows)
-            return ReadTable(table, tuple(names))
+            return ReadTable(table.slice(1), tuple(names))
     except (pa.ArrowInvalid, OSError) as error:
-        place = _fault(file, len(names))
-        if not place:
-            place = ": " + re.sub(r"^CSV parse error: (Row #\d+: )?", "", " ".join(str(error).split()))[:160]
-        raise UserError(f"{file}{place}; expected CSV in UTF-8") from error
+        deque(csv_rows(file), maxlen=0)  # says which line it is
+        reason = " ".join(str(error).split())[:160]
+        raise UserError(f"{file}: {reason}; expected CSV in UTF-8") from error
 
 
 def csv_line(file: Path, row: int) -> str:
     """Name the line on which a row begins: `line 17`; rows count from 0 behind the header."""
     began = next(islice(numbered(file, strict=False), row + 1, None), None)
     return f"row {row + 1}" if began is None else f"line {began[0]}"
-
-
-def _fault(file: Path, n_names: int) -> str:
-    """`, line 17` of the first row that has not as many values as there are names.
-
-    Raises `UserError` where the file is no text in UTF-8.
-    """
-    began = 0
-    try:
-        for began, values in numbered(file, strict=False):
-            if len(values) != n_names:
-                return f", line {began}: {len(values)} values under {n_names} names"
-    except UnicodeDecodeError as error:
-        raise no_utf8(file) from error
-    except (OSError, EOFError, csv.Error):
-        return f", after line {began}"
-    return ""
 
 
 def read_parquet(file: Path, wanted: WantedColumns) -> ReadTable:

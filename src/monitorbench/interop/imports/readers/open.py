@@ -19,7 +19,7 @@ from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns,
 from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.files import file_sha256
-from monitorbench.sources.files.inspect_archive import NO_LOGS
+from monitorbench.sources.files.inspect_archive import NO_LOGS, has_header
 from monitorbench.untrusted import DELIMITED, JSON, PARQUET, refuse_links_out
 from monitorbench.untrusted_rows import head, json_rows
 
@@ -75,6 +75,15 @@ class ImportedFiles:
     list_at: str = ""
     """The list of each object whose entries are the rows (`import.rows`); "" where objects are rows."""
 
+    def facts(self) -> list[dict[str, str]]:
+        """Return what a manifest says of each file: name, hash, format; of a log how its run ended."""
+        facts = []
+        for file, digest, kind, end in zip(self.files, self.sha256, self.formats, self.ends, strict=True):
+            facts.append({"name": file.name, "sha256": digest, "format": kind})
+            if kind == "inspect":
+                facts[-1]["status"] = self.table["status"][end - 1].as_py()
+        return facts
+
     def file_of(self, row: int) -> int:
         """Return the index of the file that a row of the table is of."""
         of_all = int(self.rows[row])
@@ -116,7 +125,7 @@ def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | 
     wanted = wanted_columns(settings) if wanted is None else wanted
     read = [FORMATS[kind].read(file, wanted) for kind, file in zip(formats, files, strict=True)]
     present = tuple(dict.fromkeys(name for source in read for name in source.present))
-    tables = [source.table for source in read]
+    tables = _of_one_kind([source.table for source in read])
     ends = np.cumsum([source.num_rows for source in tables]).tolist()
     if not ends[-1]:
         raise UserError(f"{files[0]}: no row in it; expected a row a score")
@@ -143,6 +152,22 @@ def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | 
     )
 
 
+def _of_one_kind(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """The tables, with text in each column that is text in one of them and numbers in another."""
+    texts = {field.name for table in tables for field in table.schema if field.type == pa.string()}
+    return [
+        table.cast(
+            pa.schema(
+                field.with_type(pa.string())
+                if field.name in texts and not pa.types.is_nested(field.type)
+                else field
+                for field in table.schema
+            )
+        )
+        for table in tables
+    ]
+
+
 def stem_of(file: Path) -> str:
     """The file's name without its endings."""
     return file.name.partition(".")[0]
@@ -164,6 +189,7 @@ def wanted_columns(settings: Import, also: Sequence[str] = ()) -> WantedColumns:
             *also,
             *(f"{prefix}{name}" for prefix in before for name in usual),
             "unusable",
+            "status",
         ],
         settings.actions,
         settings.rows,
@@ -197,7 +223,9 @@ def format_of(file: Path, asked: str) -> str:
     if asked != "auto":
         return asked
     if file.name.lower().endswith(inspect.SUFFIXES[1:]):
-        return "inspect" if b'"eval"' in head(file) else "jsonl"
+        beginning = head(file)
+        is_log = b'"eval"' in beginning or (b'"samples"' in beginning and has_header(file))
+        return "inspect" if is_log else "jsonl"
     for name, kind in FORMATS.items():
         if file.name.lower().endswith(kind.suffixes):
             return name

@@ -173,27 +173,20 @@ def _is_outer(values: list[Any]) -> bool:
 
 
 def _column(values: list[Any], nothing: str | None) -> pa.Array:
-    """The values in the narrowest type that holds them all, else as text."""
+    """The values in the narrowest type that holds them all, each digit of an integer; else as text."""
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         pass
     present = [value for value in values if value is not None and value != nothing]
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
+    if all(isinstance(value, float) or (type(value) is int and abs(value) <= 2**53) for value in present):
         return pa.array(
-            [None if value is None or value == nothing else _float(value) for value in values], pa.float64()
+            [None if value is None or value == nothing else float(value) for value in values], pa.float64()
         )
     return pa.array(
         [value if value is None or isinstance(value, str) else as_json(value) for value in values],
         pa.string(),
     )
-
-
-def _float(value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # JSON has integers of any size
-        return float("inf") if value > 0 else float("-inf")
 
 
 def built(file: Path, rows: Iterable[ForeignRow], wanted: WantedColumns) -> ReadTable:
