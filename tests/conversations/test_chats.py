@@ -198,6 +198,8 @@ def test_what_other_rows_hold_changes_no_conversation(suffix: str, tmp_path: Pat
         ('[{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]', False, True),
         ('{"conversations": [{"from": "human", "value": "a"}]}', False, True),
         ('{"from": "Rome", "value": [1]}', False, False),
+        ("[HumanMessage(content='a'), AIMessage(content='b')]", False, True),
+        ("[ChatCompletionMessage(content='a', role='assistant')]", False, True),
         ("({'role': 'user', 'content': 'a'},)", True, False),
         ("array([{'role': 'user', 'content': 'a'}], dtype=object)", False, True),
         ('```json\n[{"role": "user", "content": "a"}]\n```\n', True, False),

@@ -47,6 +47,8 @@ _LIKE_A_CHAT = re.compile(
     _BEGINS_LIKE_JSON + r""".*?["'](role|type|messages|contents|choices|candidates|parts|from)[\\"']+\s*:""",
     re.DOTALL,
 )
+_OBJECTS = re.compile(r"\s*[\[(]\s*\w*Message\w*\(")
+"""Beginning of a list of a framework's message objects, as Python shows them."""
 _FENCED = re.compile(r"\s*```\w*[ \t]*\n(.*)```\s*", re.DOTALL)
 """A text that is one fenced block and nothing else."""
 _TURN_MARK = r"[ \t*#>]*(?i:(user|human|assistant|ai))[*]*[ \t]*:"
@@ -158,7 +160,7 @@ def _looks_like_a_chat(text: str) -> bool:
         sides = {name.lower() in ("user", "human") for name in _TURN.findall(text)}
         return len(sides) > 1 or turn[1].lower() == "assistant"
     if not _LIKE_A_CHAT.match(text):
-        return False
+        return _OBJECTS.match(text) is not None
     value = _value_of(text)
     return is_chat(value) or ("```" not in text and (value is None or _holds_a_chat(value)))
 
