@@ -46,7 +46,7 @@ for name in [name for name in sys.modules if name.partition(".")[0] == "monitorb
     del sys.modules[name]
 template.main(template.Inherited{pipes!r})
 """
-_WALL_CLOCK_FACTOR = 3
+_WALL_CLOCK_FACTOR = 6
 _LEAST_WALL_CLOCK = 2.0
 _PIPE_SIZE = 2**20
 
@@ -96,7 +96,7 @@ def run(
 ) -> list[RunResult]:
     """Run every program in a sandbox of its own; outcomes are in the order of the programs.
 
-    `timeout_seconds` limits CPU time; three times that, and two seconds at least, are allowed on the
+    `timeout_seconds` limits CPU time; six times that, and two seconds at least, are allowed on the
     clock, so that a busy machine changes no outcome. Hash seed and `random` are fixed: the same program
     ends the same way twice. A program costs two forks, about 5 ms; a call of `run`, an interpreter's start
     for every worker.
