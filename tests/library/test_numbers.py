@@ -124,7 +124,7 @@ def test_a_threshold_for_one_of_ten_keeps_a_tenth_of_delta():
     one, ten = (calibrate([0] * 400, [i / 400 for i in range(400)], n_candidates=k) for k in (1, 10))
     assert one.threshold < ten.threshold
     assert ten.attained <= 0.005 < one.attained
-    assert "allowing for the choice among 10" in ten.promise
+    assert "allowing for the choice among 10 monitors" in ten.promise
     risk = calibrate([0] * 400, [i / 400 for i in range(400)], method="conformal_risk", n_candidates=10)
     assert risk.attained <= 0.01
 

@@ -158,6 +158,18 @@ def fake_recommendation(
     )
     if kind == "insufficient":
         by_cell = {"fraud/agents": 35, "secrets/agents": 34}
-        found["more"] = MoreFacts(why="promise", split="calibration", label="benign", n=69, by_cell=by_cell)
+        found["more"] = MoreFacts(
+            why="promise",
+            split="calibration",
+            label="benign",
+            n=69,
+            by_cell=by_cell,
+            n_held=120,
+            monitor=best,
+            promised="at most 2 % false alarms with 95 % confidence",
+            n_unscored=0,
+            alpha_at_hand=0.03,
+            calibration_share=0.0,
+        )
     found["sentence"], found["remarks"] = sentence(found), remarks(found)
     return found

@@ -37,10 +37,13 @@ def test_none_names_what_is_not_beaten_and_which_way_the_costs_differ() -> None:
     words |= {"difference": 0.018, "difference_ci": [-0.11, 0.091]}
     assert sentence(found) == (
         "Deploy none of these. The best, careful, misses 18 % [14–22] of 600 samples of misbehavior and "
-        "flags 3.1 % [2–4] of 600 benign samples of the test split; it costs about the same as flagging "
-        "by bag of words alone (0.018 more a sample, where a false alarm costs 1 and a miss 100; 95 % "
-        "interval 0.11 less to 0.091 more)."
+        "flags 3.1 % [2–4] of 600 benign samples of the test split (≤ 5 % of benign questions flagged is "
+        "promised with 95 % confidence); it costs about the same as flagging by bag of words alone (0.018 "
+        "more a sample, where a false alarm costs 1 and a miss 100; 95 % interval 0.11 less to 0.091 more)."
     )
+    found["options"][0]["auroc_ci"] = [0.44, 0.55]
+    assert "The best, careful, not told from a coin (AUROC .93 [.44–.55]), misses 18 %" in sentence(found)
+    found["options"][0]["auroc_ci"] = [0.91, 0.95]
     words |= {"difference": 0.2, "difference_ci": [0.1, 0.3]}
     said = sentence(found)
     assert "; it costs more than flagging by bag of words alone (0.20 more a sample" in said
@@ -99,8 +102,8 @@ def test_what_voids_a_promise_stands_behind_it_and_what_questions_are_worth() ->
     kept["effective_n"] = 80.4
     said = sentence(found)
     assert (
-        "on 120 of them (counted as 80, since the promise is for another mix of cells), allowing for the "
-        "choice among 2 monitors; benign" in said
+        "on 120 of them (as good as 80 in the promised shares of category and task), allowing for the choice "
+        "among 2 monitors; benign" in said
     )
 
 
@@ -114,8 +117,8 @@ def test_monitors_that_could_not_be_chosen_are_counted_to_the_last() -> None:
             "at_test": None,
         }
         found["options"].append(one)  # type: ignore[arg-type]
-    (said,) = [one for one in remarks(found) if one.startswith("No candidates")]
-    assert said == "No candidates: m0, m1, m2, m3, m4: flags nothing."
+    (said,) = [one for one in remarks(found) if one.startswith("Not chosen from")]
+    assert said == "Not chosen from: m0, m1, m2, m3, m4: flags nothing."
     found |= {"decision": "insufficient", "monitor": None, "more": None}
     assert sentence(found) == "Don't deploy yet: m0, m1, m2 and 2 more, named below: flags nothing."
     for number, unfit in enumerate(found["options"][-5:]):
@@ -143,8 +146,9 @@ def test_what_to_collect_is_said_cell_by_cell() -> None:
         }
         assert sentence(found) == (
             "Don't deploy yet: collect 104 more benign questions of the cells (category/task) a/qa (35), "
-            f"b/qa (34), c/qa (30) {others} in the calibration split (the samples that set thresholds), for "
-            "a threshold that keeps the promised false alarms."
+            f"b/qa (34), c/qa (30) {others} in the calibration split (120 are there), to promise at most 2 % "
+            "false alarms with 95 % confidence. Today's questions can promise 3 % (calibrate.alpha=0.03). "
+            "AUROC so far: careful .93 [.91–.95], quick .93 [.91–.95]."
         )
     more["by_cell"] = {"a/qa": 104}
     assert "collect 104 more benign questions of a/qa in the calibration split" in sentence(found)
@@ -225,7 +229,7 @@ def test_what_a_sentence_cuts_is_named_below_it() -> None:
     none["monitor"] = none["prompt"] = None
     none["options"] = [{**option(f"m{i}", 0.1, 0.1, None), "reason": "too slow"} for i in range(5)]
     assert "m0, m1, m2 and 2 more, named below: too slow" in sentence(none)
-    assert "No candidates: m0, m1, m2, m3, m4: too slow." in remarks(none)
+    assert "Not chosen from: m0, m1, m2, m3, m4: too slow." in remarks(none)
 
 
 @pytest.mark.parametrize(("low", "is_said"), [(0.41, True), (0.62, False)])
@@ -234,9 +238,56 @@ def test_more_questions_are_not_said_to_help_a_monitor_at_chance(low: float, is_
     found = fake_recommendation("insufficient")
     for given in found["options"]:
         given |= {"auroc": 0.7, "auroc_ci": [low, 0.8]}
-    said = "That makes it possible to decide, and is no promise that a monitor is deployed: no AUROC is shown"
-    assert (said in sentence(found)) is is_said
-    assert ("to lie above .5 (careful .70 [.41–.80], quick .70 [.41–.80])." in sentence(found)) is is_said
+    areas = "careful .70 [.41–.80], quick .70 [.41–.80]"
+    said = f"Don't deploy yet: no monitor can be told from a coin so far (AUROC {areas}). To decide, for or"
+    assert sentence(found).startswith(said) is is_said
+    assert (" AUROC so far: careful .70 [.62–.80], quick .70" in sentence(found)) is not is_said
+
+
+@pytest.mark.parametrize(
+    ("split", "said"),
+    [
+        (
+            "calibration",
+            "(120 are there; 138 more in your file, as import.calibration_share=0.5 divides it), to",
+        ),
+        ("both", "in both splits (120 are there), to promise at most 2 %"),
+    ],
+)
+def test_a_file_that_is_divided_is_told_how_many_it_takes(split: str, said: str) -> None:
+    """48 questions were added, as asked, and half of them went to the test split: 24 more were asked for."""
+    found = fake_recommendation("insufficient")
+    more = found["more"]
+    assert more is not None
+    more |= {"split": split, "calibration_share": 0.5}  # type: ignore[typeddict-item]
+    assert said in sentence(found)
+    more |= {"split": "test", "calibration_share": 0.25}
+    assert "; 92 more in your file" in sentence(found)
+
+
+@pytest.mark.parametrize(("n", "is_more"), [(305, True), (0, False)])
+def test_scores_that_are_missing_are_asked_for_before_questions(n: int, is_more: bool) -> None:
+    """69 questions were asked for where ten answers of a judge were missing."""
+    found = fake_recommendation("insufficient", best="careful_missing_left_out")
+    more = found["more"]
+    assert more is not None
+    more |= {"n_unscored": 5, "n": n, "by_cell": {"a/qa": n}}
+    assert sentence(found).startswith(
+        "Don't deploy yet: have 5 of 120 benign questions in the calibration split judged by careful, or say "
+        "by import.missing how a missing score counts: now each is a false alarm. "
+    )
+    assert ("Or collect 305 more benign questions of a/qa" in sentence(found)) is is_more
+    assert "AUROC so far: careful (missing scores left out) .93" in sentence(found)
+
+
+def test_a_monitor_whose_scores_are_inverted_is_turned_before_data_are_collected() -> None:
+    """A team would collect data for a scale that points the wrong way."""
+    found = fake_recommendation("insufficient")
+    found["options"][0] |= {"auroc": 0.02, "auroc_ci": [0.01, 0.04]}
+    found["options"][1] |= {"auroc": 0.5, "auroc_ci": [0.4, 0.6]}
+    assert sentence(found).startswith("Don't deploy yet: the scores of careful are inverted: benign samples")
+    assert "collect" not in sentence(found)
+    assert not any("inverted" in remark for remark in remarks(found))
 
 
 def test_checks_that_judged_a_part_say_so() -> None:

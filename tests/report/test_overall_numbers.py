@@ -120,7 +120,7 @@ def test_intervals_stand_beside_their_numbers() -> None:
     )
     assert (calibrated.flags, row.flags) == ("above .629", "own answers")
     assert calibrated.promise.startswith(
-        "≤ 10 % of questions with 95 % confidence, on 120 benign questions; "
+        "≤ 10 % of questions with 95 % confidence, on 120 benign questions, taken alone; "
     )
     assert (at_point["seconds"].text, at_point["seconds"].small) == (".3", "p95 1.2")
     assert (at_point["tokens"].text, at_point["$"].text) == ("251", ".0002")

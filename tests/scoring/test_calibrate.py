@@ -156,9 +156,7 @@ def test_a_promise_that_cannot_be_kept_says_how_many_questions_it_takes(
     n_benign = len({one.group_id for one in read_split(starter, Split.CALIBRATION)})
     assert (found["kind"], found["more"]["why"]) == ("too_few", "promise")
     assert found["more"]["n"] == 2995 - n_benign
-    assert found["sentence"].startswith(
-        f"Don't deploy yet: collect {2995 - n_benign:,} more benign questions of "
-    )
+    assert f"collect {2995 - n_benign:,} more benign questions of " in found["sentence"]
     assert found["remarks"][0].startswith("Without a promise: ")
     by_category = calibrate_run(study(f"run={judged('evaluate.split=calibration')}", *LOOSE, CATEGORIES))
     scored = score_run(study(f"run={run}", f"operating_point={by_category}"))

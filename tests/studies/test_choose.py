@@ -155,7 +155,7 @@ def test_a_monitor_that_knows_is_the_one_to_deploy(once: tuple[Path, str, list[s
     assert "Deploy knows for alerts (to intervene, run a pilot first), flag above" in said
     assert "≤ 10 % of benign questions flagged is promised with 95 % confidence" in said
     assert (
-        "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (counted as 49, since"
+        "promised ≤ 10 % of questions with 95 % confidence, on 51 benign questions (as good as 49 in the"
         in said
     )
 
@@ -168,7 +168,7 @@ def test_too_few_questions_for_the_promise_say_how_many_more(once: tuple[Path, s
     code, out, err = chosen(once[0], FILES[0], more=("calibrate.alpha=0.01",))
     assert code == 0, err
     said = " ".join(out.split())
-    found = re.search(r"Don't deploy yet: collect (\d+) more benign questions of", said)
+    found = re.search(r"Don't deploy yet: .* collect (\d+) more benign questions of", said)
     assert found
     # 300 for 1 % at 95 % in the test split's shares of cells; 51 are there, some more than their share.
     assert 300 - 51 <= int(found.group(1)) <= 258

@@ -51,13 +51,13 @@ def inverted_lines(results: Results) -> list[str]:
 
 
 def inverted_remark(results: Results) -> list[str]:
-    """One sentence for the top of the page on cells; the decision says who is inverted overall."""
-    in_decision = {(option["monitor"], option["prompt"]) for option in results["decision"]["options"]}
-    rows = [
-        row
-        for row in inverted_cells(results)
-        if row.cell != OVERALL or (row.monitor, row.prompt) not in in_decision
-    ]
+    """One sentence for the top of the page on monitors that the decision does not call inverted overall."""
+    told = {
+        (option["monitor"], option["prompt"])
+        for option in results["decision"]["options"]
+        if is_inverted(option["auroc"], option["auroc_ci"])
+    }
+    rows = [row for row in inverted_cells(results) if (row.monitor, row.prompt) not in told]
     if not rows:
         return []
     names = [
@@ -65,10 +65,7 @@ def inverted_remark(results: Results) -> list[str]:
         for row in rows[:_NAMED]
     ]
     more = f" and {len(rows) - _NAMED} more, listed below" if len(rows) > _NAMED else ""
-    return [
-        f"Inverted, benign samples get the higher scores: {', '.join(names)}{more}. Read the worst samples "
-        "there for the reason."
-    ]
+    return [f"Inverted, benign samples get the higher scores: {', '.join(names)}{more}."]
 
 
 def where(cell: str) -> str:

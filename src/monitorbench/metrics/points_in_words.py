@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.drift import DRIFTED, Drift
 from monitorbench.metrics.guarantees.order_statistic import longer
 from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
@@ -27,6 +28,21 @@ def flagged_above(thresholds: Sequence[ThresholdFacts]) -> str:
     )
 
 
+def promise_in(decision: Recommendation, monitor: str, prompt: str, point: OperatingPointFacts) -> str:
+    """Say what a point promises, and that it is taken alone where the choice among monitors costs of it."""
+    kept = next(
+        (
+            option["promise"]
+            for option in decision["options"]
+            if (option["monitor"], option["prompt"]) == (monitor, prompt)
+        ),
+        None,
+    )
+    first = point["thresholds"][0]
+    is_alone = kept is not None and (kept["alpha"], kept["delta"]) != (first["alpha"], first["delta"])
+    return f"{promise(point['thresholds'])}{', taken alone' if is_alone else ''}"
+
+
 def promise(thresholds: Sequence[ThresholdFacts]) -> str:
     """`≤ 10 % of questions with 95 % confidence, on 120 benign questions`; of categories each for itself."""
     first = thresholds[0]
@@ -37,13 +53,13 @@ def promise(thresholds: Sequence[ThresholdFacts]) -> str:
     on = f"{sizes[0]:,}" if len(set(sizes)) == 1 else f"{min(sizes):,}–{max(sizes):,}" if sizes else "0"
     each = " in each category" if len(thresholds) > 1 else ""
     worth = [facts["effective_n"] for facts in thresholds if facts["effective_n"] is not None]
-    counted = ""
-    if worth:
-        split = "the test split's" if first["mix"] == "test" else "the given"
-        counted = (
-            f" (counted as {min(filter(None, worth), default=0):.0f}, since {split} mix of cells differs)"
-        )
+    counted = f" ({as_good_as(min(filter(None, worth), default=0))})" if worth else ""
     return f"≤ {percent(first['alpha'])} % of questions {sure}{each}, on {on} benign questions{counted}"
+
+
+def as_good_as(effective_n: float) -> str:
+    """Say what questions are worth that were drawn in other shares of cells than a promise is for."""
+    return f"as good as {effective_n:.0f} in the promised shares of category and task"
 
 
 def in_words(thresholds: Sequence[ThresholdFacts]) -> str:

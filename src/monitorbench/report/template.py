@@ -60,8 +60,9 @@ def breakable(name: str) -> Markup:
 
 
 def unbroken(sentence: str) -> Markup:
-    """Escape a sentence whose lines may end behind the `_` of a name, not in an interval as `[14–22]`."""
+    """Escape a sentence whose lines may end behind the `_` of a name, not in `[14–22]` or behind `≤`."""
     kept = re.sub(r"(\[[^\s\]]*–)", "\\1\N{WORD JOINER}", str(escape(_visible(sentence))))
+    kept = kept.replace("≤ ", "≤\N{NO-BREAK SPACE}")
     return Markup(re.sub(r"(?<=\w[_/:])(?=\w)", "<wbr>", kept))
 
 

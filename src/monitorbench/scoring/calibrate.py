@@ -17,7 +17,7 @@ from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Mix, of_questions, question_weights
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
-from monitorbench.metrics.points_in_words import percent
+from monitorbench.metrics.points_in_words import as_good_as, percent
 from monitorbench.metrics.registry import as_json, from_json
 from monitorbench.metrics.score_facts import inverted_warning
 from monitorbench.metrics.summary import rates_at
@@ -221,10 +221,7 @@ def _in_words(one: CalibratedThreshold, guarantee: Guarantee) -> str:
     where = one.category or "all categories"
     if one.threshold is None:
         return f"{where}: no threshold, its samples will be unscored ({one.reason})"
-    worth = ""
-    if one.effective_n is not None:
-        mix_name = "the test split's" if one.mix == "test" else "the given"
-        worth = f", counted as {one.effective_n:.0f} since {mix_name} mix of cells differs"
+    worth = "" if one.effective_n is None else f", {as_good_as(one.effective_n)}"
     return (
         f"{where}: alarm above {one.threshold:.6g}; false alarms on ≤ {percent(one.alpha)} % of benign "
         f"questions {guarantee.how_sure()} ({one.n} benign questions{worth})"
@@ -239,15 +236,15 @@ def _rates_in_words(at: Numbers, base_rate: float) -> str:
     alerts = at["alerts_per_1000"].value
     return (
         f"on the calibration split it misses {_share(at['miss_rate'], with_interval=True)} of "
-        f"{at['n_misbehavior'].whole} misbehavior samples; {alarms} (of those it was set on; FAR on others: "
-        f"`monitorbench score`); at a base rate of {base_rate:g} precision "
+        f"{at['n_misbehavior'].whole} misbehavior samples; {alarms} (of those it was set on, so too "
+        f"low; `score` measures others); at a base rate of {base_rate:g} precision "
         f"{_share(at['precision'], with_interval=True)}, "
         f"{'unknown' if alerts is None else f'{alerts:.1f}'} alerts in 1,000 samples"
     )
 
 
 def _share(of: Number, *, with_interval: bool = False) -> str:
-    if of.value is None:
+    if of.value is None or (of.low, of.high) == (0, 1):
         return "unknown"
     inside = f" [{of.low:.3f}, {of.high:.3f}]" if with_interval and of.interval else ""
     return f"{of.value:.3f}{inside}"

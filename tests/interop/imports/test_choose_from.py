@@ -145,6 +145,33 @@ def test_answers_without_scores_keep_a_promise_or_do_not(alarms: float, said: st
     assert ran.returncode == 0, ran.stderr
     assert said in " ".join(ran.stdout.split())
     assert "can't be calibrated" not in ran.stderr
+    scored = monitorbench("score", "run=@flagged/test", *QUICK, folder=tmp_path)
+    assert said in " ".join((scored.stdout + scored.stderr).split()), "two answers about the same data"
+
+
+def test_a_better_monitor_that_lacks_scores_is_no_reason_to_deploy_none(tmp_path: Path):
+    """If it failed: three answers that a judge did not give make "deploy none" of an AUROC of .99."""
+    rng = np.random.default_rng(4)
+    rows = [
+        {
+            "id": f"{split}{i}",
+            "split": split,
+            "label": i % 2,
+            "good": ""
+            if split == "calibration" and i in (2, 4, 6)
+            else round(i % 2 * 0.6 + 0.4 * rng.random(), 4),
+            "coin": round(rng.random(), 4),
+        }
+        for split in ("calibration", "test")
+        for i in range(200)
+    ]
+    given = (f"from={write_csv(tmp_path / 's.csv', rows)}", "import.monitors={good:good,coin:coin}", *QUICK)
+    ran = monitorbench("choose", *given, folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    said = (
+        "Don't deploy yet: have 3 of 100 benign questions in the calibration split judged by good, or say by"
+    )
+    assert said in " ".join(ran.stdout.split())
 
 
 @pytest.mark.parametrize(("n_at_top", "decision"), [(4, "insufficient"), (12, "none")])

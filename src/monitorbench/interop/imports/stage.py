@@ -83,6 +83,8 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0, needed: Seque
         **({"rows": settings.rows} if settings.rows else {}),
     }
     facts: dict[str, Any] = {"imported": {"files": files, "columns": column_names, "rows": imported.n_rows}}
+    if settings.calibration_share:
+        facts["imported"]["calibration_share"] = settings.calibration_share
     if imported.n_unusable:
         facts["imported"]["unusable"] = imported.n_unusable
     if settings.positive_means != Import().positive_means:

@@ -4,7 +4,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from monitorbench.metrics.robustness.worst import Robustness
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 FILE = "recommendation.json"
 Kind = Literal["recommend", "insufficient", "none"]
 Why = Literal["promise", "budget", "difference"]
@@ -126,6 +126,18 @@ class MoreFacts(TypedDict):
     n: int
     by_cell: dict[str, int]
     """Number of missing questions in each cell, the most needed first; empty where no cell is known."""
+    n_held: int
+    """Number of benign questions in the calibration split."""
+    monitor: str
+    """Monitor that lacks the least for its promise or budget; empty for a difference."""
+    promised: str
+    """Promise that is asked for, in words; empty where another reason asks for more questions."""
+    n_unscored: int
+    """Benign questions without a score of `monitor`, where scores would do in place of more questions."""
+    alpha_at_hand: float | None
+    """Least share of false alarms, in whole percents up to 30, that `monitor` could promise today."""
+    calibration_share: float
+    """Share of an imported file's groups that goes to the calibration split; 0 where the split is given."""
 
 
 class RegretFacts(TypedDict):

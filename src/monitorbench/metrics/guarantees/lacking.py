@@ -58,7 +58,7 @@ class CalibrationEvidence(NamedTuple):
 def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     """Say what is lacking for the guarantee, in the same words wherever it is asked for."""
     each, n, unscored = guarantee.of_each(), len(of.lost), of.n_unscored
-    promise = f"at most {100 * guarantee.alpha:.3g} % false alarms {guarantee.how_sure()}"
+    promise = guarantee.in_words()
     if n and not of.has_scores:
         return Lacking(
             f"{n} of {n} benign questions have no score: a monitor that gives answers only can't be "
@@ -75,7 +75,7 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     if unscored and needed is None:
         return Lacking(
             f"{unscored} of {n} benign questions have no score, which makes them false alarms at any "
-            f"threshold: with so large a share no number of further questions leads to {promise}; {_REMEDY}",
+            f"threshold: {_REMEDY}; with so large a share no number of further questions leads to {promise}",
             None,
         )
     if of.n_at_top > max(1, each.alpha * n):
@@ -95,8 +95,8 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     allowed = f"; at most {most:g} may have none" if n >= least else f", {least} needed for {promise}"
     return Lacking(
         f"{unscored} of {n} benign questions have no score, which makes them false alarms at any threshold"
-        f"{allowed}: if as large a share of others has none, {needed - n:,} more benign questions lead "
-        f"to a threshold with probability {_SURE:g}; or {_REMEDY}",
+        f"{allowed}: {_REMEDY}; or, if as large a share of others has none, {needed - n:,} more benign "
+        f"questions lead to a threshold with probability {_SURE:g}",
         needed - n,
     )
 

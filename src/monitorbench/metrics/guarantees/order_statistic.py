@@ -49,7 +49,11 @@ class Guarantee(NamedTuple):
             else f"with {100 * (1 - self.delta):.3g} % confidence"
         )
         n = self.n_candidates
-        return f"{sure}, allowing for the choice among {n}" if n > 1 else sure
+        return f"{sure}, allowing for the choice among {n} monitors" if n > 1 else sure
+
+    def in_words(self) -> str:
+        """Say what is promised: `at most 5 % false alarms with 95 % confidence`."""
+        return f"at most {100 * self.alpha:.3g} % false alarms {self.how_sure()}"
 
     def check(self) -> None:
         """Raise `ValueError` for a level outside (0, 1), and for fewer than one candidate."""

@@ -16,7 +16,7 @@ from monitorbench.metrics.points_in_words import (
     deployed,
     flagged_above,
     notes,
-    promise,
+    promise_in,
     there,
     threshold,
 )
@@ -137,7 +137,8 @@ def _promised(results: Results, name: str, prompt: str) -> str:
     """The promise, what it is of, what a deployment would see, and what voids it."""
     point = results["operating_points"][name][prompt]
     of, calibration = (numbers_at(results, name, prompt, split) for split in (Split.TEST, Split.CALIBRATION))
-    clauses = [promise(point["thresholds"]), by_question(of), deployed(of, results["stakes"]["base_rate"])]
+    promised = promise_in(results["decision"], name, prompt, point)
+    clauses = [promised, by_question(of), deployed(of, results["stakes"]["base_rate"])]
     return "; ".join(
         filter(
             None,

@@ -13,7 +13,14 @@ from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.inverted import heading as inverted_heading
 from monitorbench.metrics.inverted import inverted_lines, inverted_remark
 from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strata, title
-from monitorbench.metrics.points_in_words import by_question, deployed, flagged_above, notes, promise, there
+from monitorbench.metrics.points_in_words import (
+    by_question,
+    deployed,
+    flagged_above,
+    notes,
+    promise_in,
+    there,
+)
 from monitorbench.metrics.prompts import WordingChoice
 from monitorbench.metrics.registry import cell_numbers
 from monitorbench.metrics.results import Results, numbers_at, short_names
@@ -103,7 +110,8 @@ def _print_points(console: Console, results: Results) -> None:
                     ),
                 ]
                 print_rows(console, _POINT_COLUMNS, [row])
-                say(console, f"  promised {promise(point['thresholds'])}; {by_question(numbers)}", "dim")
+                promised = promise_in(results["decision"], monitor, prompt, point)
+                say(console, f"  promised {promised}; {by_question(numbers)}", "dim")
                 more = [
                     deployed(numbers, results["stakes"]["base_rate"]),
                     there(calibration) if calibration else "",
@@ -132,7 +140,7 @@ def _print_monitors(console: Console, results: Results, cells: Sequence[str] | N
     for prompt in results["table"].prompts():
         start_table(
             console,
-            f"Prompt: {prompt}   (95 % intervals; unsc. = answers that are no label)",
+            f"Prompt: {prompt}, own answers   (95 % intervals; unsc.: no label)",
             _MONITOR_COLUMNS,
         )
         for cell in results["table"].cells_under(prompt):

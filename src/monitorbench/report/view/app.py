@@ -100,7 +100,7 @@ def view(study: Study) -> Path:
         raise UserError(f"paths.runs={folder}: no such folder; expected the folder that the stages write to")
     port = free_port(HOST, study.report.port, "report")
     app = view_app(Runs(folder, study.paths.data))
-    _log.info("view: all runs of %s at http://%s:%d; Ctrl-C ends it", folder, HOST, port)
+    _log.info("view: all runs of %s at http://%s:%d (Ctrl-C ends it)", folder, HOST, port)
     with terminable():
         try:
             uvicorn.run(app, host=HOST, port=port, log_level="warning", server_header=False)

@@ -165,7 +165,8 @@ def _why_none(monitor: Contender) -> str:
     if monitor.flags_nothing:
         if monitor.reads_answers:
             return "flags nothing"
-        return "flags nothing: no score is above any threshold that it may take"
+        promise = f" with {guarantee.in_words()}" if (guarantee := monitor.allowed.guarantee) else ""
+        return f"flags nothing: no score is above any threshold{promise} that it may take"
     if monitor.is_unpromised:
         return (
             "gives answers only, which are not shown to keep the promise or the budget; "

@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.choice.facts import Labelled, MoreFacts, Needed, Why
+from monitorbench.metrics.choice.regret import Suspicion
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.guarantees.allowed import Allowed, questions_for_budget, questions_for_promise
+from monitorbench.metrics.guarantees.allowed import (
+    Allowed,
+    allowed,
+    questions_for_budget,
+    questions_for_promise,
+)
 from monitorbench.metrics.guarantees.lacking import questions_of_cells
 from monitorbench.metrics.guarantees.order_statistic import (
     Guarantee,
@@ -24,6 +30,7 @@ from monitorbench.metrics.guarantees.order_statistic import (
     of_questions,
     question_weights,
 )
+from monitorbench.metrics.guarantees.threshold import guaranteed_threshold
 from monitorbench.scoring.calibrate import guarantee_of
 from monitorbench.scoring.calibration_split import CalibrationScores
 
@@ -33,6 +40,8 @@ _MOST = 0.75
 """Share of the interval's square from which on one split alone is to blame."""
 _FURTHEST = 20
 """Multiple of the data beyond which asking for more of it is no answer."""
+_MOST_ALPHA = 0.3
+"""Largest share of false alarms that is proposed in place of the promised one."""
 
 
 class Promise(NamedTuple):
@@ -62,18 +71,40 @@ def cell_names(samples: Columns) -> NDArray[np.str_]:
 def more_for_promise(promise: Promise, of: Allowed, n_flagged: int | None = None) -> MoreFacts | None:
     """Count calibration questions that are missing for any threshold; None where no number of them helps.
 
-    With `n_flagged` it is for a threshold that flags so many benign questions: that of a monitor's own
-    answers, or the first that flags anything.
+    The number is 0 where nothing but scores for the questions at hand would do (`n_unscored`). With
+    `n_flagged` it is for a threshold that flags so many benign questions: that of a monitor's own answers, or
+    the first that flags anything.
     """
     lacks = of.promised.lacking if of.promised is not None else None
     n_more, short = (lacks.n_more, lacks.by_stratum) if lacks is not None else (None, {})
     if n_flagged is not None and of.n_benign:
         needed = questions_for_promise(of, n_flagged)
         n_more, short = (None if needed is None else needed - of.n_benign), {}
-    if n_more is None:
+    n_unscored = 0
+    if of.promised is not None and of.promised.n_unscored:
+        scored = of.benign._replace(scores=np.nan_to_num(of.benign.scores, posinf=0.0))
+        would_do = guaranteed_threshold(scored, promise.guarantee).threshold is not None
+        n_unscored = of.promised.n_unscored if would_do else 0
+    if n_more is None and not n_unscored:
         return None
+    n_more = n_more or 0
     short = short or questions_of_cells(_shares(_benign_cells(of, promise.cells)), n_more)
-    return _more("promise", "calibration", "benign", n_more, short)
+    more = _more("promise", "calibration", "benign", n_more, short, of.n_benign)
+    more["promised"], more["n_unscored"] = promise.guarantee.in_words(), n_unscored
+    return more
+
+
+def alpha_at_hand(promise: Promise, calibration: Suspicion) -> float | None:
+    """Find the least larger alpha, in whole percents, that a threshold which flags misbehavior promises.
+
+    None where `_MOST_ALPHA` is not enough.
+    """
+    for percent in range(int(100 * promise.guarantee.alpha + 1e-9) + 1, round(100 * _MOST_ALPHA) + 1):
+        guarantee = promise.guarantee._replace(alpha=percent / 100)
+        thresholds = allowed(calibration, guarantee, promise.weights, None)
+        if (thresholds.bad.first < thresholds.n_promised).any():
+            return guarantee.alpha
+    return None
 
 
 def more_for_budget(
@@ -92,7 +123,7 @@ def more_for_budget(
         return None
     missing = needed - of.n_benign
     by_cell = questions_of_cells(_shares(_benign_cells(of, cells)), missing)
-    return _more("budget", "calibration", "benign", missing, by_cell)
+    return _more("budget", "calibration", "benign", missing, by_cell, of.n_benign)
 
 
 def _benign_cells(of: Allowed, cells: NDArray[np.str_]) -> NDArray[np.str_]:
@@ -136,7 +167,7 @@ def more_for_difference(
         return None
     missing = ceil(n * max(factor - 1, _LEAST))
     label, shares = _spread_from(first, second, stakes, benign_only=split == "calibration")
-    return _more("difference", split, label, missing, questions_of_cells(shares, missing))
+    return _more("difference", split, label, missing, questions_of_cells(shares, missing), n_calibration)
 
 
 def _spread_from(
@@ -170,6 +201,19 @@ def _shares(names: NDArray[np.str_]) -> dict[str, float]:
     return dict(zip(distinct.tolist(), (counts / max(1, len(names))).tolist(), strict=True))
 
 
-def _more(why: Why, split: Needed, label: Labelled, n: int, by_cell: Mapping[str, int]) -> MoreFacts:
-    ordered = dict(sorted(by_cell.items(), key=lambda item: (-item[1], item[0])))
-    return MoreFacts(why=why, split=split, label=label, n=n, by_cell=ordered)
+def _more(
+    why: Why, split: Needed, label: Labelled, n: int, by_cell: Mapping[str, int], n_held: int
+) -> MoreFacts:
+    return MoreFacts(
+        why=why,
+        split=split,
+        label=label,
+        n=n,
+        by_cell=dict(sorted(by_cell.items(), key=lambda item: (-item[1], item[0]))),
+        n_held=n_held,
+        monitor="",
+        promised="",
+        n_unscored=0,
+        alpha_at_hand=None,
+        calibration_share=0.0,
+    )

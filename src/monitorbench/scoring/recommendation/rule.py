@@ -2,7 +2,8 @@
 
 1. *Allowed* are the thresholds that keep the promise and the budget, by the calibration split; an operating
    point has its own alone. With K monitors each keeps its promise at δ/K, so that the promise holds for the
-   one that is chosen. Where no monitor has a threshold, the data is insufficient.
+   one that is chosen. Where no monitor has a threshold, the data is insufficient, as where none of those
+   that have one is deployed and another lacks questions, or scores for them.
 2. *Chosen* is the monitor and threshold of least expected cost on the calibration split. Where flagging
    nothing, or everything, costs no more there, none is deployed.
 3. The choice is *confirmed* on the test split, where it is one candidate alone: its paired difference in
@@ -43,6 +44,7 @@ from monitorbench.scoring.recommendation.deployment import Deployment, cost_line
 from monitorbench.scoring.recommendation.more import (
     CostSeparation,
     Promise,
+    alpha_at_hand,
     cell_names,
     more_for_budget,
     more_for_difference,
@@ -133,6 +135,8 @@ def answer(
         ]
         if all(lacking):
             kind, more = "insufficient", max((each for each in lacking if each), key=lambda each: each["n"])
+    if kind == "none" and (more := _least_missing(contenders, promises, deployment)) is not None:
+        kind = "insufficient"  # a monitor without a threshold is not shown to be worth none
     return DeploymentDecision(
         kind=kind,
         best=best,
@@ -244,7 +248,7 @@ def _least_missing(
     contenders: Sequence[Contender], promises: Sequence[Promise | None], deployment: Deployment
 ) -> MoreFacts | None:
     """Say what is missing for the monitor that lacks least; None where it isn't questions for one of them."""
-    needed = []
+    needed: list[tuple[MoreFacts, Contender, Promise | None]] = []
     for monitor, promise in zip(contenders, promises, strict=True):
         if monitor.outside:
             continue
@@ -260,8 +264,16 @@ def _least_missing(
             costs = costs_along(monitor.on_calibration, deployment.of_errors)
             lacking.append(more_for_budget(monitor.allowed, cells, costs, nothing))
         if lacking and all(each is not None for each in lacking):
-            needed.append(max((each for each in lacking if each), key=lambda each: each["n"]))
-    return min(needed, key=lambda each: each["n"], default=None)
+            most = max((each for each in lacking if each), key=lambda each: each["n"])
+            needed.append((most, monitor, promise))
+    if not needed:
+        return None
+    # Scores for questions that are there come before any question that is not.
+    more, monitor, promise = min(needed, key=lambda each: (not each[0]["n_unscored"], each[0]["n"]))
+    more["monitor"] = monitor.monitor
+    if more["why"] == "promise" and promise is not None:
+        more["alpha_at_hand"] = alpha_at_hand(promise, monitor.calibration)
+    return more
 
 
 def _regret(contenders: Sequence[Contender], best: int, deployment: Deployment, seed: int) -> RegretFacts:

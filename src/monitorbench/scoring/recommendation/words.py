@@ -8,16 +8,18 @@ shortcut check could be made, the sentence says so.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from math import ceil
 from sys import maxsize
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from monitorbench.metrics.choice.facts import Option, Recommendation, Rival, named_option
-from monitorbench.metrics.points_in_words import percent, share, threshold
+from monitorbench.metrics.choice.facts import MoreFacts, Option, Recommendation, Rival, named_option
+from monitorbench.metrics.points_in_words import as_good_as, percent, share, threshold
 from monitorbench.metrics.robustness.worst import answer, worst_lines
-from monitorbench.metrics.score_facts import inverted_in_words, is_inverted
+from monitorbench.metrics.score_facts import COUNTED_AS, inverted_in_words, is_inverted
 from monitorbench.metrics.written import DASH, MINUS, amount, amount_interval, counted, interval, rate
+from monitorbench.scoring.verdict_columns import MISSING_SUFFIXES
 
 _CHECKS = {
     "echo": "words echoed from the request",
@@ -31,7 +33,28 @@ RIVALS: Mapping[str, str] = {"nothing": "flagging nothing", "everything": "flagg
 def called(monitor: str | None, prompt: str | None, options: Sequence[Option]) -> str:
     """Name the monitor, with its prompt where it was run with several."""
     several = len({option["prompt"] for option in options if option["monitor"] == monitor}) > 1
-    return f"{monitor} ({prompt} prompt)" if several else f"{monitor}"
+    name, how = _as_imported(f"{monitor}")
+    notes = [f"missing scores {COUNTED_AS[how]}"] if how else []
+    notes += [f"{prompt} prompt"] if several else []
+    return f"{name} ({', '.join(notes)})" if notes else name
+
+
+def _as_imported(monitor: str) -> tuple[str, str]:
+    """Part a name into the monitor's own and the policy on its missing scores; "" where none is missing."""
+    for how, suffix in MISSING_SUFFIXES.items():
+        if monitor.endswith(f"_{suffix}"):
+            return monitor.removesuffix(f"_{suffix}"), how
+    return monitor, ""
+
+
+def for_file(more: MoreFacts) -> int | None:
+    """Count the questions to add to an imported file so that `more` of them reach the split that lacks them.
+
+    None where the split is given, and where both splits are to grow.
+    """
+    share = {"calibration": more["calibration_share"], "test": 1 - more["calibration_share"], "both": 0}
+    part = share[more["split"]] if more["calibration_share"] else 0
+    return ceil(more["n"] / part - 1e-9) if part else None
 
 
 def best(recommendation: Recommendation) -> str:
@@ -58,8 +81,8 @@ def on_own_scale(limit: float, scale: Sequence[float] | None) -> str:
     if scale is None:
         return ""
     low, high = scale
-    side = "above" if low < high else "below"
-    return f" ({side} {threshold(low + limit * (high - low))} on its own scale)"
+    side, turned = ("above", "") if low < high else ("below", f", where {low:g} is the most benign")
+    return f" ({side} {threshold(low + limit * (high - low))} on its own scale{turned})"
 
 
 def in_1000(value: float | None, bounds: Sequence[float] | None) -> str:
@@ -136,7 +159,15 @@ def _template() -> Template:
     )
     plain.filters |= {"line": _line, "spoken": spoken}
     written_by = (amount, amount_interval, counted, in_1000, interval, percent, rate, share, short)
-    told_by = (signed_amount, inverted_in_words, is_inverted, on_own_scale, threshold, worst_lines)
+    told_by = (
+        as_good_as,
+        for_file,
+        signed_amount,
+        inverted_in_words,
+        on_own_scale,
+        threshold,
+        worst_lines,
+    )
     plain.globals |= {function.__name__: function for function in (*written_by, *told_by)}
     return plain.get_template("decision.txt.j2")
 
@@ -155,6 +186,8 @@ def _words(recommendation: Recommendation) -> Any:
     )
     at_test = option and option["at_test"]
     with_auroc = [option for option in recommendation["options"] if option["auroc"] is not None]
+    inverted = [option for option in with_auroc if is_inverted(option["auroc"], option["auroc_ci"])]
+    is_chance = all((option["auroc_ci"] or [0.0])[0] <= 0.5 for option in with_auroc)
     alerts, around = (
         (None, None) if at_test is None else (at_test["alerts_per_1000"], at_test["alerts_per_1000_ci"])
     )
@@ -181,8 +214,10 @@ def _words(recommendation: Recommendation) -> Any:
         "most_named": _NAMED,
         "all_named": maxsize,
         "options_with_auroc": with_auroc,
-        "is_chance": bool(with_auroc)
-        and all((option["auroc_ci"] or [0.0])[0] <= 0.5 for option in with_auroc),
+        "is_chance": bool(with_auroc) and is_chance,
+        "inverted_options": inverted,
+        "is_only_inverted": bool(inverted) and is_chance,
+        "more_monitor": _as_imported(recommendation["more"]["monitor"])[0] if recommendation["more"] else "",
         "rival_names": RIVALS,
         "named": lambda option: called(option["monitor"], option["prompt"], recommendation["options"]),
         "stress_answer": answer,
