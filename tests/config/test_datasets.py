@@ -188,8 +188,6 @@ def test_a_headline_names_a_cell_of_the_benchmark(paper: Study):
     [
         ([("dataset.shares.train", 0.9)], ["dataset.shares", "1.35", "expected 1"]),
         ([("dataset.shares.train", -0.1)], ["dataset.shares.train", "greater than or equal to 0"]),
-        ([("dataset.category", "Safety")], ["dataset.category=Safety", "is no name", "such as safety"]),
-        ([("dataset.task", "held_out")], ["dataset.task=held_out", "a meaning of its own"]),
         ([("dataset.path", 3)], ["dataset.path=3", "expected"]),
         ([("dataset.misbehavior_values", [1])], ["dataset.misbehavior_values", "=1", "expected", "string"]),
         ([("dataset.name", "a/b")], ["dataset.name=a/b"]),

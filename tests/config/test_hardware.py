@@ -38,23 +38,24 @@ def smi(folder: Path, answer: str, code: int = 0) -> None:
     put(folder, "nvidia-smi", f"#!/bin/sh\necho '{answer}'\nexit {code}\n").chmod(0o755)
 
 
-@pytest.mark.parametrize(("text", "version"), [(OLD, "570.86.15"), (OPEN, "580.95.05")])
-def test_the_driver_is_read_without_a_tool(machine, text, version):
-    """Both of NVIDIA's kernel modules write a line of their own."""
-    put(machine, "proc/driver/nvidia/version", text)
+@pytest.mark.parametrize(
+    ("text", "tool", "version"),
+    [
+        (OLD, None, "570.86.15"),
+        (OPEN, None, "580.95.05"),
+        ("", ("570.86.15", 0), "570.86.15"),  # the tool is asked where proc says nothing
+        ("", ("NVIDIA-SMI has failed", 9), None),  # images carry the tool to machines without a card
+    ],
+)
+def test_the_driver_is_read(machine, text, tool, version):
+    """Both of NVIDIA's kernel modules write a line of their own; a failing tool alone is no GPU."""
+    if text:
+        put(machine, "proc/driver/nvidia/version", text)
+    if tool:
+        smi(machine / "bin", *tool)
     assert hardware.nvidia_driver() == version
-
-
-def test_the_tool_is_asked_where_proc_says_nothing(machine):
-    smi(machine / "bin", "570.86.15")
-    assert hardware.nvidia_driver() == "570.86.15"
-
-
-def test_a_failing_tool_alone_is_no_gpu(machine):
-    """Images carry the tool to machines without a card."""
-    smi(machine / "bin", "NVIDIA-SMI has failed", code=9)
-    assert hardware.nvidia_driver() is None
-    assert not hardware.has_gpu()
+    if version is None:
+        assert not hardware.has_gpu()
 
 
 def test_a_card_whose_module_is_not_loaded_is_seen(machine):

@@ -169,12 +169,6 @@ def test_what_has_no_value_is_named_with_its_key(path: str, value: str, words: t
     assert all(word in message for word in words)
 
 
-def test_a_frozen_config_says_everything(compose_study: Callable[..., Study]):
-    """A run's config.json has to bring back the very study, else no run can be done again."""
-    study = compose_study("evaluate", "experiment=demo", "monitor.adapter=runs/train/x", "seed=3")
-    assert Study.model_validate_json(study.model_dump_json()) == study
-
-
 def test_a_study_does_not_change_under_a_stage(compose_study: Callable[..., Study]):
     """A setting that a stage could overwrite would make config.json a lie."""
     study = compose_study("evaluate")

@@ -65,31 +65,24 @@ def _recorded(folder: Path, study: Study, **identity: Any) -> tuple[dict[str, An
     return read_manifest(run.path), (run.path / "code.diff").read_text()
 
 
-def test_a_clean_checkout_is_its_commit(tmp_path: Path, checkout: Path, compose_study: Callable[..., Study]):
-    """A run marked dirty for nothing makes every run look unrepeatable."""
-    manifest, diff = _recorded(tmp_path, compose_study("evaluate"))
-    commit = _git(checkout, "rev-parse", "HEAD").strip()
-    assert (manifest["git_commit"], manifest["git_dirty"], diff) == (commit, False, "")
-
-
-def test_uncommitted_changes_are_kept_with_the_run(
-    tmp_path: Path, checkout: Path, compose_study: Callable[..., Study]
+@pytest.mark.parametrize(
+    ("file", "text", "diff"),
+    [
+        ("__init__.py", "one = 1\n", ""),  # as committed: marked dirty, every run would look unrepeatable
+        ("__init__.py", "one = 2\n", "-one = 1\n+one = 2\n"),
+        # A module that git was not told of decides results, too, but stays where it is.
+        ("metric.py", "two = 2\n", "# not tracked by git, so only named here: src/monitorbench/metric.py\n"),
+    ],
+)
+def test_a_run_has_the_commit_and_what_differs_from_it(
+    tmp_path: Path, checkout: Path, compose_study: Callable[..., Study], file: str, text: str, diff: str
 ):
     """A result of code that was never committed is lost unless the difference lies beside it."""
-    (checkout / "src" / "monitorbench" / "__init__.py").write_text("one = 2\n")
-    manifest, diff = _recorded(tmp_path, compose_study("evaluate"))
-    assert manifest["git_dirty"] is True
-    assert "-one = 1\n+one = 2\n" in diff
-
-
-def test_a_new_source_file_is_named_and_not_copied(
-    tmp_path: Path, checkout: Path, compose_study: Callable[..., Study]
-):
-    """A module not yet added to git decides results, too; but what git was not told of stays where it is."""
-    (checkout / "src" / "monitorbench" / "metric.py").write_text("two = 2\n")
-    manifest, diff = _recorded(tmp_path, compose_study("evaluate"))
-    assert manifest["git_dirty"] is True
-    assert diff == "# not tracked by git, so only named here: src/monitorbench/metric.py\n"
+    (checkout / "src" / "monitorbench" / file).write_text(text)
+    manifest, kept = _recorded(tmp_path, compose_study("evaluate"))
+    assert manifest["git_commit"] == _git(checkout, "rev-parse", "HEAD").strip()
+    assert manifest["git_dirty"] is bool(diff)
+    assert kept.endswith(diff) if diff else kept == ""
 
 
 def test_a_checkouts_other_files_stay_where_they_are(checkout: Path):

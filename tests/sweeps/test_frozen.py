@@ -32,9 +32,12 @@ def test_a_frozen_study_runs_without_any_yaml(desk: Path, python: Python, frozen
     assert written == json.loads(frozen.read_text())
 
 
-def test_reading_gives_the_equal_study_back(frozen: Path, compose_study: Callable[..., Study]):
-    """A value that changes on its way through the file is another experiment."""
-    assert read_frozen(frozen) == compose_study("train", "seed=7", "dataset.train.subset=safety_permission")
+def test_reading_gives_the_equal_study_back(tmp_path: Path, compose_study: Callable[..., Study]):
+    """A value that changes on its way through the file, or a run's config.json, is another experiment."""
+    study = compose_study("train", "experiment=demo", "monitor.adapter=runs/train/x", "seed=3")
+    (tmp_path / "run.json").write_text(freeze(study))
+    assert read_frozen(tmp_path / "run.json") == study
+    assert Study.model_validate_json(study.model_dump_json()) == study
 
 
 @pytest.mark.parametrize(

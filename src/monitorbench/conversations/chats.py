@@ -41,12 +41,14 @@ _ANSWERS = frozenset(("output", "choices", "candidates", "gen_ai.output.messages
 AROUND = frozenset(("messages", "contents", "choices", "candidates"))
 """Fields of `_LISTS` that mark an object as holding a chat."""
 _MARK = re.compile(r"^\[([\w. ]+)\]$", re.MULTILINE)
-_BEGINS_LIKE_JSON = r"""^\s*(?:```\w*\s*)?(?:"|\(|array\()?\s*[\[{]"""
+_BEGINS_LIKE_JSON = "^[\\s\ufeff]*" + r"""(?:```\w*\s*)?(?:[\\"]+|\(|array\()?\s*[\[{]"""
 """A value of JSON or Python: itself, in a fence or quotes, or as numpy and tuples are written."""
 _LIKE_A_CHAT = re.compile(
-    _BEGINS_LIKE_JSON + r""".*?["'](role|type|messages|contents|choices|candidates|parts)\\?["']\s*:""",
+    _BEGINS_LIKE_JSON + r""".*?["'](role|type|messages|contents|choices|candidates|parts|from)[\\"']+\s*:""",
     re.DOTALL,
 )
+_OBJECTS = re.compile(r"\s*[\[(]\s*\w*Message\w*\(")
+"""Beginning of a list of a framework's message objects, as Python shows them."""
 _FENCED = re.compile(r"\s*```\w*[ \t]*\n(.*)```\s*", re.DOTALL)
 """A text that is one fenced block and nothing else."""
 _TURN_MARK = r"[ \t*#>]*(?i:(user|human|assistant|ai))[*]*[ \t]*:"
@@ -158,9 +160,21 @@ def _looks_like_a_chat(text: str) -> bool:
         sides = {name.lower() in ("user", "human") for name in _TURN.findall(text)}
         return len(sides) > 1 or turn[1].lower() == "assistant"
     if not _LIKE_A_CHAT.match(text):
-        return False
+        return _OBJECTS.match(text) is not None
     value = _value_of(text)
-    return is_chat(value) or (value is None and "```" not in text)
+    return is_chat(value) or ("```" not in text and (value is None or _holds_a_chat(value)))
+
+
+def _holds_a_chat(value: object) -> bool:
+    """Whether a value, or one of an object's, is a chat or has turns of `from` and `value`."""
+    return any(
+        is_chat(inner)
+        or (
+            isinstance(inner, list)
+            and any(isinstance(turn, Mapping) and {"from", "value"} <= set(turn) for turn in inner)
+        )
+        for inner in (value, *(value.values() if isinstance(value, Mapping) else ()))
+    )
 
 
 def _value_of(text: str) -> object:
@@ -169,6 +183,7 @@ def _value_of(text: str) -> object:
         return None
     if fenced := _FENCED.fullmatch(text):
         text = fenced[1]
+    text = text.lstrip("\ufeff")
     try:
         value = strict_json.loads(text)
     except (ValueError, RecursionError) as error:
