@@ -48,7 +48,7 @@ def ensure(study: Study, splits: Sequence[Split] = ()) -> Path:
     wanted = {*map(Split, study.dataset.splits), *splits}
     directory = directory_of(study)
     if wanted <= _splits_of(directory):
-        _log.debug("data: reusing %s", directory.path)
+        _log.info("data: reusing %s", directory.path)
         return directory.path
     with directory.owned():
         present = _splits_of(directory)  # another process may have built it in the meantime
