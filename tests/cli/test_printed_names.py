@@ -60,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = monitorbench("import", "from=scores", *NAMED, "import.calibration_share=0.5", folder=folder)
     assert done.returncode == 0, done.stderr
     assert not ORDERS.search(done.stderr + done.stdout)
-    assert "sample=sam\\x1b[31m\\r\\u202e" in done.stderr
+    assert "sample='sam\\x1b[31m\\r\\u202e" in done.stderr
     sent = monitorbench(
         "annotate", "dataset=jsonl", "dataset.name=own", "dataset.path=own.jsonl", folder=folder
     )
@@ -85,7 +85,7 @@ def run_of(folder: Path, monitor: str, split: str) -> Path:
 
 COMMANDS: dict[str, tuple[str, int, str]] = {
     "choose": ("choose from=scores NAMED QUICK", 0, "strong"),
-    "import, a column that is not there": ("import from=scores", 1, "there are sam"),
+    "import, a column that is not there": ("import from=scores", 1, "there are 'sam"),
     "import, a row that is refused": ("import from=scores NAMED import.scale=[0,0.1]", 1, "line 8: sco"),
     "score": ("score run=STRONG QUICK", 0, "kind"),
     "report": ("report run=STRONG operating_point=latest QUICK", 0, "kind"),
