@@ -259,7 +259,7 @@ def test_a_file_that_is_divided_is_told_how_many_it_takes(split: str, said: str)
     found = fake_recommendation("insufficient")
     more = found["more"]
     assert more is not None
-    more |= {"split": split, "calibration_share": 0.5}  # type: ignore[typeddict-item]
+    more |= {"split": split, "calibration_share": 0.5}
     assert said in sentence(found)
     more |= {"split": "test", "calibration_share": 0.25}
     assert "; 92 more in your file" in sentence(found)
