@@ -282,6 +282,13 @@ def test_what_is_put_into_a_conversation_is_shown_or_refused(
     assert marker in shown
 
 
+def test_a_role_in_a_box_is_not_taken_for_the_messages_own():
+    """Else text could hide there: the role that chose the form was read, the other one was not."""
+    message = {"type": "human", "content": "List.", "additional_kwargs": {"role": "rm -rf /"}}
+    (read,) = messages_in([message], "response")
+    assert (read.role, read.content) == (Role.USER, 'List.\n{"additional_kwargs.role": "rm -rf /"}')
+
+
 @draws(300)
 @given(
     value=st.recursive(

@@ -225,7 +225,11 @@ class MessageReader:
 
 
 def _unboxed(given: Mapping[str, Any], form: Form) -> dict[str, Any]:
-    """Fields of an object and of the boxes in it; what stands in both keeps the box's name before it."""
+    """Fields of an object and of the boxes in it.
+
+    What stands in both keeps the box's name before it; so does a role or a kind, which chose the form and is
+    of the object itself.
+    """
     flat = dict(given)
     for box in form.boxes:
         inner = flat.get(box)
@@ -236,7 +240,8 @@ def _unboxed(given: Mapping[str, Any], form: Form) -> dict[str, Any]:
             continue
         del flat[box]
         for name, value in inner.items():
-            is_other = name in flat and flat[name] != value
+            is_own = name in flat or form.fields.get(name) in (Use.ROLE, Use.KIND)
+            is_other = is_own and flat.get(name) != value
             flat[f"{box}.{name}" if is_other else name] = value
     return flat
 
