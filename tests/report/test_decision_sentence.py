@@ -42,7 +42,7 @@ def test_none_names_what_is_not_beaten_and_which_way_the_costs_differ() -> None:
         "more a sample, where a false alarm costs 1 and a miss 100; 95 % interval 0.11 less to 0.091 more)."
     )
     found["options"][0]["auroc_ci"] = [0.44, 0.55]
-    assert "The best, careful, not told from a coin (AUROC .93 [.44–.55]), misses 18 %" in sentence(found)
+    assert "The best, careful, not shown to beat a coin (AUROC .93 [.44–.55]), misses 18 %" in sentence(found)
     found["options"][0]["auroc_ci"] = [0.91, 0.95]
     words |= {"difference": 0.2, "difference_ci": [0.1, 0.3]}
     said = sentence(found)
@@ -239,7 +239,7 @@ def test_more_questions_are_not_said_to_help_a_monitor_at_chance(low: float, is_
     for given in found["options"]:
         given |= {"auroc": 0.7, "auroc_ci": [low, 0.8]}
     areas = "careful .70 [.41–.80], quick .70 [.41–.80]"
-    said = f"Don't deploy yet: no monitor can be told from a coin so far (AUROC {areas}). To decide, for or"
+    said = f"Don't deploy yet: no monitor is shown to beat a coin so far (AUROC {areas}). To decide, for or"
     assert sentence(found).startswith(said) is is_said
     assert (" AUROC so far: careful .70 [.62–.80], quick .70" in sentence(found)) is not is_said
 
@@ -249,7 +249,7 @@ def test_more_questions_are_not_said_to_help_a_monitor_at_chance(low: float, is_
     [
         (
             "calibration",
-            "(120 are there; 138 more in your file, as import.calibration_share=0.5 divides it), to",
+            "138 more benign questions of the cells (category/task) a/b (70) in your file",
         ),
         ("both", "in both splits (120 are there), to promise at most 2 %"),
     ],

@@ -39,7 +39,7 @@ def test_the_last_word_is_the_decision() -> None:
     """Who reads one line has to read the right one."""
     last = printed(SEVERAL, PilotStatistics(draws=1000)).strip().split("\n\n")[-1]
     assert " ".join(last.split()).startswith(
-        "Intervene: [red]append (the best of 2 conditions tried) changes the success of agent by +22.0"
+        "Intervene: [red]append (the best of 2 conditions tried) raises the success of agent by 22.0"
     )
     nothing = printed(outcomes(counted(A=30, D=20)), PilotStatistics(draws=1000))
     assert "Inconclusive: rollback changes the success of agent by 0.0" in nothing

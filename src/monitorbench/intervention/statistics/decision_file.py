@@ -222,12 +222,15 @@ def sentence(best: ConditionResult, n_tried: int, settings: PilotStatistics) -> 
     """Recommendation with the figure behind it, for a person who reads nothing else."""
     assert best.delta_success is not None
     assert best.delta_success_ci is not None
-    low, high = map(points, best.delta_success_ci)
+    low, high = best.delta_success_ci
+    change, by = "changes", points(best.delta_success)
+    if low > 0 or high < 0:
+        change, by = "raises" if low > 0 else "lowers", by.lstrip(f"+{MINUS}")
     seeds = f" × {best.n_runs / best.n_tasks:.2g} seeds" if best.n_runs != best.n_tasks else ""
     among = f" (the best of {n_tried} conditions tried)" if n_tried > 1 else ""
     figure = (
-        f"{best.condition}{among} changes the success of {best.agent} by {points(best.delta_success)} "
-        f"percentage points ({percent(settings.interval_confidence)} interval {low} to {high}; "
+        f"{best.condition}{among} {change} the success of {best.agent} by {by} percentage points "
+        f"({percent(settings.interval_confidence)} interval {points(low)} to {points(high)}; "
         f"{best.n_tasks:,} tasks{seeds})"
     )
     worth = f" the margin of {settings.margin:g} points" if settings.margin else ""

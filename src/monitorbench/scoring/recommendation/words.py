@@ -47,14 +47,16 @@ def _as_imported(monitor: str) -> tuple[str, str]:
     return monitor, ""
 
 
-def for_file(more: MoreFacts) -> int | None:
-    """Count the questions to add to an imported file so that `more` of them reach the split that lacks them.
+def to_be_added(more: MoreFacts) -> tuple[int, dict[str, int]]:
+    """Count the questions to collect, in all and of each cell.
 
-    None where the split is given, and where both splits are to grow.
+    Of an imported file they are so many that what the file's division brings to the split that lacks them is
+    enough; where both splits are to grow, and where the split is given, they are those that are missing.
     """
-    share = {"calibration": more["calibration_share"], "test": 1 - more["calibration_share"], "both": 0}
-    part = share[more["split"]] if more["calibration_share"] else 0
-    return ceil(more["n"] / part - 1e-9) if part else None
+    share = {"calibration": more["calibration_share"], "test": 1 - more["calibration_share"], "both": 1}
+    part = share[more["split"]] if more["calibration_share"] else 1
+    by_cell = {name: ceil(n / part - 1e-9) for name, n in more["by_cell"].items()}
+    return sum(by_cell.values()) or ceil(more["n"] / part - 1e-9), by_cell
 
 
 def best(recommendation: Recommendation) -> str:
@@ -161,7 +163,7 @@ def _template() -> Template:
     written_by = (amount, amount_interval, counted, in_1000, interval, percent, rate, share, short)
     told_by = (
         as_good_as,
-        for_file,
+        to_be_added,
         signed_amount,
         inverted_in_words,
         on_own_scale,
