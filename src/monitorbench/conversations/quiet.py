@@ -14,6 +14,7 @@ _WORDS = frozenset(
     input-streaming input-available output-available output-error partial-call call result success
     input generate operator stop eos eos_token end_turn max_tokens length stop_sequence content_filter
     pause_turn guardrail_intervened content_filtered STOP MAX_TOKENS SAFETY RECITATION LANGUAGE OTHER
+    COMPLETE TOOL_CALL STOP_SEQUENCE
     BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL TEXT commentary final_answer final auto low
     high original default standard priority
     chat.completion chat.completion.chunk response web_search mcp_call code_execution direct v0 v1
