@@ -233,8 +233,8 @@ def start_runs(
 def _run_here(sweep: Sweep, runs: Sequence[int], jobs: int) -> dict[int, int]:
     """Do some runs, `jobs` at a time, each to its `run-<NNN>.log`; returns the exit codes of those not done.
 
-    A run that fails stops no other; one that is killed has failed, one that was told to stop is pending, as the
-    sweep's overview says too. Ctrl-C or TERM is passed on to those that run, and no more are started.
+    A run that fails stops no other. One that is killed has failed, one that was told to stop is pending, as
+    in the overview. Ctrl-C or TERM is passed on to those that run, and no more are started.
     """
     names = {sweep.title(run): run for run in runs}
     commands = {name: (sweep.worker_command(run), sweep.file(run, "log")) for name, run in names.items()}
