@@ -258,6 +258,8 @@ def _released(conversation: Any, folder: Path) -> str:
 
 def _logged(conversation: Any, _: Path) -> str:
     assume(isinstance(conversation, list))
+    # In a log these are a monitor's notes beside the message, which tell what it said of it.
+    assume(not any(isinstance(one, dict) and one.get("metadata") for one in conversation))
     said, own = inspect_log.messages({"messages": conversation})
     return transcript((*said, *own))
 
