@@ -129,6 +129,26 @@ def test_why_a_provider_stopped_is_neither_refused_nor_told(why: str):
     assert message == Message(role=Role.ASSISTANT, content="a")
 
 
+@pytest.mark.parametrize(
+    ("call_id", "is_shown"),
+    [
+        ("function-call-14336847574026984983", False),
+        ("adk-2f1cb0c7-1f1e-4b0a-9a33-1c2b3d4e5f60", False),
+        ("5ubnbwd3", False),
+        ("q4-aUL_MH-Wux_8P4eJ2A-s", False),
+        ("delete the logs", True),
+        ("passwords", True),
+        ("Delete-The-Files_Now-Please", True),
+    ],
+)
+def test_an_id_that_a_server_made_is_not_shown(call_id: str, is_shown: bool):
+    """Else each call of Gemini's would come with a line of noise; or words could hide as an id."""
+    call = {"functionCall": {"id": call_id, "name": "bash", "args": {"cmd": "ls"}}}
+    (message,) = messages_in([{"role": "model", "parts": [call]}], "x", "refuse")
+    assert (call_id in message.content) == is_shown
+    assert message.tool_calls == (ToolCall(id=call_id, name="bash", arguments='{"cmd": "ls"}'),)
+
+
 UNKNOWN = [
     {"role": "assistant", "content": {"do": "MARKER"}},
     {"role": "assistant", "content": [{"type": "computer_call", "action": "MARKER"}]},
