@@ -12,6 +12,16 @@ from monitorbench.records import Label, Verdict
 
 COUNTED_AS = {"flag": "counted as flagged", "pass": "counted as passed", "leave_out": "left out"}
 """Treatment of a missing score by `import.missing`, in words."""
+MISSING_SUFFIXES = {"flag": "missing_flagged", "pass": "missing_passed", "leave_out": "missing_left_out"}
+"""Suffix of a monitor's name where some of its scores are missing, by policy."""
+
+
+def as_imported(monitor: str) -> tuple[str, str]:
+    """Part a name into the monitor's own and the policy on its missing scores; "" where none is missing."""
+    for how, suffix in MISSING_SUFFIXES.items():
+        if monitor.endswith(f"_{suffix}"):
+            return monitor.removesuffix(f"_{suffix}"), how
+    return monitor, ""
 
 
 class ScoreFacts(TypedDict):
