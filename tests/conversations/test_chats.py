@@ -160,6 +160,7 @@ UNKNOWN = [
     {"role": "assistant", "tool_calls": [{"name": "f", "arguments": "{}", "args": {"cmd": "MARKER"}}]},
     {"role": "assistant", "tool_calls": [{"function": {"name": "a"}, "custom": {"name": "MARKER"}}]},
     {"role": "assistant", "content": "a", "reasoning": [{"type": "plan", "steps": "MARKER"}]},
+    {"type": "TextMessage", "source": "user", "content": "a", "from": "MARKER", "value": "MARKER"},
     {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://x/MARKER"}}]},
 ]
 

@@ -16,25 +16,19 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
-from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.choice.facts import (
     DecisionFacts,
-    MoreFacts,
     PilotSaid,
     PromiseKept,
     Recommendation,
     ShortcutsFacts,
     decision_facts,
 )
-from monitorbench.metrics.choice.regret import suspicion
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.baselines import ShortcutScores, shortcuts_over
-from monitorbench.scoring.calibration_split import calibration_scores
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation
-from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import CandidateRuns
@@ -48,7 +42,7 @@ from monitorbench.scoring.recommendation.contenders import (
     shortcuts_on_test,
 )
 from monitorbench.scoring.recommendation.deployment import Deployment
-from monitorbench.scoring.recommendation.more import alpha_at_hand, more_for_promise, promise_of
+from monitorbench.scoring.recommendation.more import has_calibration_split, more_for_any_scores
 from monitorbench.scoring.recommendation.stressed import Key, Stressed, with_robustness
 from monitorbench.scoring.recommendation.words import remarks, sentence
 
@@ -169,8 +163,8 @@ def decision_of(
     if recommendation["monitor"] is not None and recommendation["prompt"] is not None:
         recommendation["voids"] = list(voids.get((recommendation["monitor"], recommendation["prompt"]), ()))
     recommendation["remarks"], recommendation["sentence"] = remarks(recommendation), sentence(recommendation)
-    more = None if points else _too_few(study.calibrate, n, data)
-    is_unjudged = gives_answers_only and _has_calibration_split(data)
+    more = None if points else more_for_any_scores(study.calibrate, n, data)
+    is_unjudged = gives_answers_only and has_calibration_split(data)
     if more is not None or is_unjudged:
         recommendation["remarks"].insert(0, f"Without a promise: {recommendation['sentence']}")
         recommendation["decision"] = "insufficient"
@@ -273,39 +267,6 @@ def _meaning(data: Path) -> str:
     """Read what the label `misbehavior` means in a dataset."""
     means: str = read_finished(data)["results"].get("positive_means", DEFAULT_MEANING)
     return means
-
-
-def _has_calibration_split(data: Path) -> bool:
-    splits = read_finished(data)["results"]["splits"]
-    return bool(splits.get(Split.CALIBRATION.value, {}).get("samples"))
-
-
-def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts | None:
-    """Say what the calibration split lacks for the promise under any scores; None where there is no split."""
-    if not _has_calibration_split(data):
-        return None
-    samples = read_columns(data, Split.CALIBRATION)
-    settings = calibrate.model_copy(update={"n_candidates": max(calibrate.n_candidates, n_candidates)})
-    mix, strata = mix_asked(settings, samples, data, None)
-    # Scores without ties: what answers alone lack is no number of questions.
-    order = np.arange(len(samples)) / max(1, len(samples))
-    samples = samples.answering(np.zeros(len(samples)), np.where(samples.is_misbehavior, 1.0, order))
-    scored = calibration_scores(
-        data.name,
-        splits=[Split.CALIBRATION] * len(samples),
-        scores={"any": samples.scores},
-        is_misbehavior=samples.is_misbehavior,
-        group_ids=samples.group_ids().to_pylist(),
-        categories=[samples.category_names[i] for i in samples.categories.tolist()],
-        strata=strata,
-    )
-    promise = promise_of(settings, mix, scored, samples)
-    of_any = suspicion(samples, "wrong")
-    thresholds = allowed(of_any, promise.guarantee, promise.weights, None)
-    more = None if thresholds.n_promised else more_for_promise(promise, thresholds)
-    if more is not None:
-        more["alpha_at_hand"] = alpha_at_hand(promise, of_any)
-    return more
 
 
 def _of_settings(calibrate: Calibrate, promise: bool) -> list[str]:
