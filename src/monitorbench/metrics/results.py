@@ -10,7 +10,7 @@ from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
 from monitorbench.metrics.prompts import PromptsFacts, WordingChoice
 from monitorbench.metrics.registry import as_json, from_json
-from monitorbench.metrics.score_facts import MISSING_SUFFIXES, ScoreFacts, as_imported
+from monitorbench.metrics.score_facts import ScoreFacts, in_words
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import Curves
 from monitorbench.metrics.table import MACRO, SHARED, Numbers, Place, Table, base_of, is_cell, is_slice
@@ -276,12 +276,10 @@ def short_names(results: Results) -> dict[str, str]:
     """
     names = list(dict.fromkeys([*results["table"].monitors(), *results["effects"]]))
     one_base = len({base_of(name) for name in names if not results["table"].is_reference(name)}) == 1
-    shorts = {}
-    for name in names:
-        own, how = as_imported(name)
-        short = own.removeprefix(base_of(own)) if one_base and own != base_of(own) else own
-        shorts[name] = f"{short} ({MISSING_SUFFIXES[how].replace('_', ' ')})" if how else short
-    return shorts
+    return {
+        name: in_words(name.removeprefix(base_of(name)) if one_base and name != base_of(name) else name)
+        for name in names
+    }
 
 
 def is_trained(results: Results, training: str, cell: str) -> bool:

@@ -24,6 +24,12 @@ def as_imported(monitor: str) -> tuple[str, str]:
     return monitor, ""
 
 
+def in_words(monitor: str) -> str:
+    """Return a monitor's name as people read it: `judge (missing left out)` for `judge_missing_left_out`."""
+    own, how = as_imported(monitor)
+    return f"{own} ({MISSING_SUFFIXES[how].replace('_', ' ')})" if how else own
+
+
 class ScoreFacts(TypedDict):
     """Counts for one monitor under one prompt; of the judge's own answers, whatever the threshold."""
 
