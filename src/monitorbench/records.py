@@ -111,10 +111,9 @@ TRANSPORT_FAILURES = frozenset(
 
 
 def reasons_in_words(counts: Mapping[str, int]) -> str:
-    """Say how many answers have which reason, the most frequent first: `3 no label, 1 http error`."""
+    """Say how many answers have which reason, the most frequent first: `3 no_label, 1 http_error`."""
     return ", ".join(
-        f"{n} {reason.replace('_', ' ')}"
-        for reason, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+        f"{n} {reason}" for reason, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     )
 
 

@@ -124,7 +124,7 @@ def test_one_lost_answer_in_a_hundred_is_asked_for_again(world: World):
     first = world.start("one", *settings)
     assert first.ends() == 0, first.said
     run, whole = first.run, (first.run / "manifest.json").read_bytes()
-    assert "1 of 100 unscored: 1 http error" in first.said
+    assert "1 of 100 unscored: 1 http_error" in first.said
     assert manifest_of(run)["status"] == "done"
     assert manifest_of(run)["results"]["unscored"] == {"http_error": 1}
 

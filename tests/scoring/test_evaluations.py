@@ -94,7 +94,7 @@ def test_a_run_that_lost_too_many_answers_is_refused_unless_told(run: Path, stud
     lose(run, 4)
     no_label = [one.label for one in read_verdicts(run / VERDICTS)].count(None)
     line = (
-        r"4 of 28 samples got no answer \(2 empty, 2 http error\), coverage 0\.857 is below .*=0\.9; run the"
+        r"4 of 28 samples got no answer \(2 empty, 2 http_error\), coverage 0\.857 is below .*=0\.9; run the"
     )
     for stage in (
         lambda *told: score_run(study(f"run={run}", *told)),

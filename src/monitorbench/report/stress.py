@@ -92,7 +92,7 @@ def notes(facts: StressFacts) -> list[str]:
     if reasons:
         n_lost = sum(change["n_newly_unscored"] for change in changes)
         lines.append(
-            f"Unscored under a change, in no error rate: {reasons_in_words(reasons)}; lost: the {n_lost} of "
+            f"Unscored under a change, in no error rate: {reasons_in_words(reasons).replace('_', ' ')}; lost: the {n_lost} of "
             "them that were answered without it."
         )
     return lines
