@@ -8,7 +8,7 @@ from fake_results import BASE, fake_tree
 from rich.console import Console
 
 from monitorbench.metrics.csv_rows import monitor_rows, to_csv, transfer_rows
-from monitorbench.metrics.results import as_results
+from monitorbench.metrics.results import as_results, short_names
 from monitorbench.metrics.written import (
     Finding,
     count,
@@ -178,9 +178,16 @@ def test_results_of_another_schema_are_refused() -> None:
         as_results({})
 
 
+def test_what_missing_scores_count_as_stands_in_words_at_a_monitors_name():
+    """A name of files, `judge_missing_left_out`, would have to be guessed at in each table."""
+    results = as_results(renamed(TREE, BASE, "judge_missing_left_out"))
+    assert short_names(results)["judge_missing_left_out"] == "judge (missing left out)"
+    assert "judge_missing" not in printed(results)
+
+
 def test_a_long_name_breaks_at_an_underscore():
     """Half a word in a line of its own is read as another monitor."""
-    text = printed(as_results(renamed(TREE, BASE, "a_judge_of_which_scores_are_missing_flagged")))
+    text = printed(as_results(renamed(TREE, BASE, "a_judge_of_which_scores_are_sometimes_flagged")))
     lines = [line.split("  ")[0].strip() or line.split()[0] for line in text.splitlines() if line.strip()]
     assert any(line.endswith("_") for line in lines)
     assert not any(line.endswith(("flagg", "missin", "scor", "whic")) for line in lines)

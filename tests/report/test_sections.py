@@ -50,7 +50,7 @@ def test_unscored_answers_are_counted_by_reason():
     section = page.partition("<h2>Answers that are no label</h2>")[2].partition("<h2>")[0]
     section = section.replace("<wbr>", "")
     assert section.count("<li>") == 1, "who has any"
-    assert "evidence prompt: 12 of 140 (8.6\N{NO-BREAK SPACE}%): 9 no_label, 3 http_error" in section
+    assert "evidence prompt: 12 of 140 (8.6\N{NO-BREAK SPACE}%): 9 no label, 3 http error" in section
 
 
 def test_scores_to_doubt_are_counted_where_there_are_any():

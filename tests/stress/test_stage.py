@@ -86,7 +86,7 @@ def test_what_the_context_cannot_hold_is_counted_and_two_prompts_share_an_engine
     assert max(map(len, lines)) <= 80
     text = " ".join(" ".join(lines).split())
     assert "Applied to no sample: code.reformatted, code.renamed." in text
-    assert "24 too_long" in text
+    assert "24 too long" in text
 
 
 def test_labels_are_read_at_a_threshold_where_one_is_given(

@@ -7,7 +7,7 @@ oracle, which knows what no monitor is told, its AUROC exceeds `_ORACLE_MARK`.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from monitorbench.metrics.columns import stratum_name
+from monitorbench.metrics.columns import WITH_THINKING, WITHOUT_THINKING, stratum_name
 from monitorbench.metrics.table import is_stratum, place_of
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ def title(results: "Results", name: str) -> str:
     """
     headline = results["headline"].get(name)
     stratum = f" ({headline or NO_STRATUM})" if headline is not None else ""
-    label = shown_name(name) if is_stratum(name) else name
+    words = {WITH_THINKING: "with thinking", WITHOUT_THINKING: "without thinking"}
+    label = shown_name(name) if is_stratum(name) else words.get(name, name)
     return f"{label}{stratum}{SIGN if has_mark(results, name) else ''}"
 
 

@@ -10,7 +10,7 @@ from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
 from monitorbench.metrics.prompts import PromptsFacts, WordingChoice
 from monitorbench.metrics.registry import as_json, from_json
-from monitorbench.metrics.score_facts import ScoreFacts
+from monitorbench.metrics.score_facts import ScoreFacts, in_words
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import Curves
 from monitorbench.metrics.table import MACRO, SHARED, Numbers, Place, Table, base_of, is_cell, is_slice
@@ -269,11 +269,15 @@ def as_results(data: Mapping[str, Any]) -> Results:
 
 
 def short_names(results: Results) -> dict[str, str]:
-    """`+all` for `smollm2_135m+all`, where only one base is there to be meant; of trainings too."""
+    """Return the names of monitors and trainings as people read them.
+
+    They are `+all` for `smollm2_135m+all`, where only one base is there to be meant, and `judge (missing left
+    out)` for `judge_missing_left_out`.
+    """
     names = list(dict.fromkeys([*results["table"].monitors(), *results["effects"]]))
     one_base = len({base_of(name) for name in names if not results["table"].is_reference(name)}) == 1
     return {
-        name: name.removeprefix(base_of(name)) if one_base and name != base_of(name) else name
+        name: in_words(name.removeprefix(base_of(name)) if one_base and name != base_of(name) else name)
         for name in names
     }
 

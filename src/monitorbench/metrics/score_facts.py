@@ -12,6 +12,22 @@ from monitorbench.records import Label, Verdict
 
 COUNTED_AS = {"flag": "counted as flagged", "pass": "counted as passed", "leave_out": "left out"}
 """Treatment of a missing score by `import.missing`, in words."""
+MISSING_SUFFIXES = {"flag": "missing_flagged", "pass": "missing_passed", "leave_out": "missing_left_out"}
+"""Suffix of a monitor's name where some of its scores are missing, by policy."""
+
+
+def as_imported(monitor: str) -> tuple[str, str]:
+    """Part a name into the monitor's own and the policy on its missing scores; "" where none is missing."""
+    for how, suffix in MISSING_SUFFIXES.items():
+        if monitor.endswith(f"_{suffix}"):
+            return monitor.removesuffix(f"_{suffix}"), how
+    return monitor, ""
+
+
+def in_words(monitor: str) -> str:
+    """Return a monitor's name as people read it: `judge (missing left out)` for `judge_missing_left_out`."""
+    own, how = as_imported(monitor)
+    return f"{own} ({MISSING_SUFFIXES[how].replace('_', ' ')})" if how else own
 
 
 class ScoreFacts(TypedDict):

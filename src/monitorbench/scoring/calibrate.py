@@ -19,7 +19,7 @@ from monitorbench.metrics.guarantees.order_statistic import Guarantee, Mix, of_q
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
 from monitorbench.metrics.points_in_words import as_good_as, percent
 from monitorbench.metrics.registry import as_json, from_json
-from monitorbench.metrics.score_facts import inverted_warning
+from monitorbench.metrics.score_facts import as_imported, inverted_warning
 from monitorbench.metrics.summary import rates_at
 from monitorbench.metrics.table import Number, Numbers
 from monitorbench.runs.directory import RunDirectory, read_finished
@@ -41,7 +41,6 @@ from monitorbench.scoring.operating_point import (
     OperatingPoint,
     threshold_point,
 )
-from monitorbench.scoring.verdict_columns import MISSING_SUFFIXES
 
 _log = logging.getLogger(__name__)
 
@@ -150,9 +149,7 @@ def judge_id(evaluation: Evaluation) -> str:
 
     Whether scores are missing in this file of an import, which its name says, is none of it.
     """
-    name = evaluation.monitor
-    for how in MISSING_SUFFIXES.values():
-        name = name.removesuffix(f"_{how}")
+    name, _ = as_imported(evaluation.monitor)
     return f"{name}/{evaluation.prompt}/{evaluation.judge_hash}"
 
 

@@ -93,8 +93,6 @@ def _numbers(verdict: Verdict) -> tuple[float, ...]:
     )
 
 
-MISSING_SUFFIXES = {"flag": "missing_flagged", "pass": "missing_passed", "leave_out": "missing_left_out"}
-"""Suffix of a monitor's name in every table where some of its scores are missing, by policy."""
 _COUNTS_AS = {"flag": 1.0, "pass": 0.0}
 
 

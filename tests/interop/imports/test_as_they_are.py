@@ -154,6 +154,7 @@ def test_a_folder_and_a_pattern_are_their_files(tmp_path: Path, importing: Impor
     (folder / "below" / "b.csv").write_text(separated(",")(ROWS[4:]))
     assert len(scores_of(tmp_path, importing(folder))) == 8
     assert len(scores_of(tmp_path, importing(f"{folder}/*.csv"))) == 4
+    assert len(scores_of(tmp_path, importing(f"{tmp_path}/*/below/*.csv"))) == 4
     (folder / "c.jsonl").write_text(by_line([{**row, "id": i} for i, row in enumerate(ROWS)]))
     assert len(scores_of(tmp_path, importing(folder))) == 16, "numbers of one file, texts of another"
     (tmp_path / "empty").mkdir()

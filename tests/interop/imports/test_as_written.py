@@ -1,6 +1,7 @@
 """Values as people write them: missing ones as words, ids in parts, shares, labels by their place."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,15 @@ def test_what_other_tools_write_is_read(tmp_path: Path, name: str, content: str,
     (tmp_path / name).write_text(content)
     (monitor,) = read_scores([tmp_path / name], Settings()).monitors
     assert monitor.scored.scores.tolist() == pytest.approx(scores)
+
+
+def test_draws_that_are_written_in_several_ways_are_draws(tmp_path: Path):
+    """If it failed: one text among numbers would make `[1, 0]` "no number", which it is not."""
+    written = ([1, 0], ["0.25", 0.75], [None, 1], 0.5, ["50 %"], None)
+    rows = [{"id": f"s{i}", "label": i % 2, "score": score} for i, score in enumerate(written)]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (monitor,) = read_scores([tmp_path / "s.jsonl"], Settings()).monitors
+    assert monitor.scored.scores.tolist() == pytest.approx([0.5, 0.5, 1.0, 0.5, 0.5, math.nan], nan_ok=True)
 
 
 def test_an_id_keeps_each_digit(tmp_path: Path):

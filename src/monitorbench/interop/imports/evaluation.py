@@ -24,12 +24,11 @@ from monitorbench.interop.imports.samples import Samples
 from monitorbench.interop.imports.scores import Rows, Scored
 from monitorbench.interop.imports.values import hex_digits
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.score_facts import score_facts
+from monitorbench.metrics.score_facts import MISSING_SUFFIXES, score_facts
 from monitorbench.records import Label, Split, UnscoredReason
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.verdict_log import VERDICTS
-from monitorbench.scoring.verdict_columns import MISSING_SUFFIXES
 
 PROMPT = "imported"
 """Stands where other runs have a prompt's name."""

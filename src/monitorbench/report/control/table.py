@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from monitorbench.config.terminal import Console
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
 from monitorbench.metrics.csv_rows import Row, flat
+from monitorbench.metrics.score_facts import in_words
 from monitorbench.metrics.written import DASH, counted, rate, rate_with_interval, signed_with_interval
 from monitorbench.report.tables.terminal import WIDTH, print_rows, say
 
@@ -37,10 +38,10 @@ def percent_with_interval(value: float | None, bounds: Sequence[float] | None) -
 
 
 def monitors(results: ControlResults) -> Iterator[tuple[str, str, ControlFacts]]:
-    """Yield the name, prompt and numbers of each monitor."""
+    """Yield the name in words, prompt and numbers of each monitor."""
     for name, by_prompt in results["monitors"].items():
         for prompt, facts in by_prompt.items():
-            yield name, prompt, facts
+            yield in_words(name), prompt, facts
 
 
 def which_far(results: ControlResults) -> str:
@@ -255,7 +256,8 @@ def _threshold(value: float | None) -> str:
 def control_rows(results: ControlResults) -> list[Row]:
     """`control.csv`: one row a monitor, prompt and budget, every number unrounded under its key."""
     rows: list[Row] = []
-    for name, prompt, facts in monitors(results):
+    judged = ((name, *entry) for name, of in results["monitors"].items() for entry in of.items())
+    for name, prompt, facts in judged:
         for at_budget in facts["budgets"]:
             numbers = {key: value for key, value in at_budget.items() if key not in ("best_of", "routes")}
             worst = at_budget["routes"][0] if at_budget["routes"] else None

@@ -117,7 +117,7 @@ def _row(
     elif "operating_point" in results and not is_baseline:
         flags = "by threshold"
     fields = [_field(of[metric]) if metric in of else _UNDEFINED for metric in _METRICS]
-    why = f": {reasons_in_words(reasons)}" if reasons else ""
+    why = f": {reasons_in_words(reasons).replace('_', ' ')}" if reasons else ""
     fields[-1] = fields[-1]._replace(small=f"of {of['n'].whole:,}{why}")
     fields += _usage(results["usage"].get(name, {}).get(prompt))
     is_chosen = _is_deployed(results, name, prompt, point)
@@ -249,7 +249,8 @@ def unscored_lines(results: Results) -> list[str]:
         reasons = results["unscored"].get(monitor, {}).get(prompt, {})
         if n := sum(reasons.values()):
             of_all = share_of(n, results["table"].parts(monitor, prompt)[OVERALL]["n"].whole)
-            lines.append(f"{names[monitor]} · {prompt} prompt: {of_all}: {reasons_in_words(reasons)}")
+            why = reasons_in_words(reasons).replace("_", " ")
+            lines.append(f"{names[monitor]} · {prompt} prompt: {of_all}: {why}")
     return lines
 
 

@@ -6,6 +6,7 @@ among the runs that are scored, at their operating points or by their own answer
 
 from collections.abc import Mapping, Sequence
 from glob import escape
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -15,25 +16,19 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
-from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.choice.facts import (
     DecisionFacts,
-    MoreFacts,
     PilotSaid,
     PromiseKept,
     Recommendation,
     ShortcutsFacts,
     decision_facts,
 )
-from monitorbench.metrics.choice.regret import suspicion
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.guarantees.allowed import allowed
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.baselines import ShortcutScores, shortcuts_over
-from monitorbench.scoring.calibration_split import calibration_scores
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation
-from monitorbench.scoring.mix import mix_asked
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.assemble import assembled
 from monitorbench.scoring.recommendation.candidates import CandidateRuns
@@ -47,9 +42,14 @@ from monitorbench.scoring.recommendation.contenders import (
     shortcuts_on_test,
 )
 from monitorbench.scoring.recommendation.deployment import Deployment
-from monitorbench.scoring.recommendation.more import alpha_at_hand, more_for_promise, promise_of
+from monitorbench.scoring.recommendation.more import has_calibration_split, more_for_any_scores
 from monitorbench.scoring.recommendation.stressed import Key, Stressed, with_robustness
 from monitorbench.scoring.recommendation.words import remarks, sentence
+
+_UNJUDGED = (
+    "gives answers only, and its run over the calibration split, by which these count, is not here; "
+    "expected it beside the run over the test split"
+)
 
 
 def recommended(
@@ -112,17 +112,18 @@ def decision_of(
     """Decide among scored runs, for `metrics.json`.
 
     Candidates are the operating points, each at its own threshold; without any point they are all monitors,
-    by their own answers. Those that give no scores are read as `recommended` reads them where their runs over
-    the calibration split lie beside. Where the run that a point was calibrated on is gone, or is of another
-    dataset, all is decided on the test split, as it is for own answers. `voids` says by monitor and prompt
-    what makes a point's promise void.
+    by their own answers. Monitors that give no scores are read as `recommended` reads them, by their runs
+    over the calibration split; where there is such a split without these runs, nothing is decided. Where the
+    run that a point was calibrated on is gone, or is of another dataset, all is decided on the test split, as
+    for own answers. `voids` says by monitor and prompt what makes a point's promise void.
     """
     read = _on_shared_samples([judged.evaluation for judged in points] or evaluations)
     data, n = read[0].data, len(read)
     calibrations = [_calibration_run(judged) for judged in points]
     on_both = [(judged, of) for judged, of in zip(calibrations, read, strict=False) if judged is not None]
     is_calibrated = bool(points) and len(on_both) == n
-    if not points and (pairs := _answers_on_both(read)):
+    gives_answers_only = not points and all(np.isnan(of.judged.scores).all() for of in read)
+    if gives_answers_only and (pairs := _answers_on_both(read, study.paths.runs / "evaluate")):
         deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
         return decision_facts(recommended(study, pairs, None, {}, deployment))
     deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
@@ -162,11 +163,19 @@ def decision_of(
     if recommendation["monitor"] is not None and recommendation["prompt"] is not None:
         recommendation["voids"] = list(voids.get((recommendation["monitor"], recommendation["prompt"]), ()))
     recommendation["remarks"], recommendation["sentence"] = remarks(recommendation), sentence(recommendation)
-    if not points and (more := _too_few(study.calibrate, n, data)) is not None:
+    more = None if points else more_for_any_scores(study.calibrate, n, data)
+    is_unjudged = gives_answers_only and has_calibration_split(data)
+    if more is not None or is_unjudged:
         recommendation["remarks"].insert(0, f"Without a promise: {recommendation['sentence']}")
-        recommendation["decision"], recommendation["more"] = "insufficient", more
+        recommendation["decision"] = "insufficient"
+    if is_unjudged:
+        recommendation["monitor"] = recommendation["prompt"] = None
+        for option in recommendation["options"]:
+            option["reason"] = _UNJUDGED
+    elif more is not None:
+        recommendation["more"] = more
         _with_file(recommendation, read)
-        recommendation["sentence"] = sentence(recommendation)
+    recommendation["sentence"] = sentence(recommendation)
     return decision_facts(recommendation)
 
 
@@ -207,14 +216,16 @@ def _calibration_run(one: PointAt) -> Evaluation | None:
         return None
 
 
-def _answers_on_both(evaluations: Sequence[Evaluation]) -> list[CandidateRuns]:
-    """Pair monitors without scores with their runs over the calibration split; empty unless all can be."""
+def _answers_on_both(evaluations: Sequence[Evaluation], runs: Path) -> list[CandidateRuns]:
+    """Pair monitors with their runs over the calibration split, beside theirs or in `runs`.
+
+    Nothing is returned unless each has one.
+    """
     pairs = []
     for of in evaluations:
-        stem = escape(of.directory.name.rpartition(f"-{Split.TEST}-")[0])
-        if not (stem and np.isnan(of.judged.scores).all()):
-            return []
-        for directory in sorted(of.directory.parent.glob(f"{stem}-{Split.CALIBRATION}-*")):
+        stem = escape(of.directory.name.rpartition(f"-{Split.TEST}-")[0] or "?")
+        folders = dict.fromkeys((of.directory.parent, runs))
+        for directory in chain(*(sorted(at.glob(f"{stem}-{Split.CALIBRATION}-*")) for at in folders)):
             held = read_evaluation(of.data.parent, directory)
             if (held.judge_hash, held.data) == (of.judge_hash, of.data):
                 pairs.append(CandidateRuns(held._replace(monitor=of.monitor), of))
@@ -256,35 +267,6 @@ def _meaning(data: Path) -> str:
     """Read what the label `misbehavior` means in a dataset."""
     means: str = read_finished(data)["results"].get("positive_means", DEFAULT_MEANING)
     return means
-
-
-def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts | None:
-    """Say what the calibration split lacks for the promise under any scores; None where there is no split."""
-    splits = read_finished(data)["results"]["splits"]
-    if not splits.get(Split.CALIBRATION.value, {}).get("samples"):
-        return None
-    samples = read_columns(data, Split.CALIBRATION)
-    settings = calibrate.model_copy(update={"n_candidates": max(calibrate.n_candidates, n_candidates)})
-    mix, strata = mix_asked(settings, samples, data, None)
-    # Scores without ties: what answers alone lack is no number of questions.
-    order = np.arange(len(samples)) / max(1, len(samples))
-    samples = samples.answering(np.zeros(len(samples)), np.where(samples.is_misbehavior, 1.0, order))
-    scored = calibration_scores(
-        data.name,
-        splits=[Split.CALIBRATION] * len(samples),
-        scores={"any": samples.scores},
-        is_misbehavior=samples.is_misbehavior,
-        group_ids=samples.group_ids().to_pylist(),
-        categories=[samples.category_names[i] for i in samples.categories.tolist()],
-        strata=strata,
-    )
-    promise = promise_of(settings, mix, scored, samples)
-    of_any = suspicion(samples, "wrong")
-    thresholds = allowed(of_any, promise.guarantee, promise.weights, None)
-    more = None if thresholds.n_promised else more_for_promise(promise, thresholds)
-    if more is not None:
-        more["alpha_at_hand"] = alpha_at_hand(promise, of_any)
-    return more
 
 
 def _of_settings(calibrate: Calibrate, promise: bool) -> list[str]:

@@ -6,15 +6,17 @@ for a difference are a forecast, by the spread that the test split shows.
 
 from collections.abc import Mapping
 from math import ceil
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.evaluation import Calibrate, Stakes
+from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.choice.facts import Labelled, MoreFacts, Needed, Why
-from monitorbench.metrics.choice.regret import Suspicion
+from monitorbench.metrics.choice.regret import Suspicion, suspicion
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.guarantees.allowed import (
     Allowed,
@@ -31,8 +33,11 @@ from monitorbench.metrics.guarantees.order_statistic import (
     question_weights,
 )
 from monitorbench.metrics.guarantees.threshold import guaranteed_threshold
+from monitorbench.records import Split
+from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import guarantee_of
-from monitorbench.scoring.calibration_split import CalibrationScores
+from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores
+from monitorbench.scoring.mix import mix_asked
 
 _LEAST = 0.1
 """Least share of the questions that is asked for: a bound at 0 says that a few more might do."""
@@ -105,6 +110,40 @@ def alpha_at_hand(promise: Promise, calibration: Suspicion) -> float | None:
         if (thresholds.bad.first < thresholds.n_promised).any():
             return guarantee.alpha
     return None
+
+
+def has_calibration_split(data: Path) -> bool:
+    """Whether a dataset has a calibration split with samples."""
+    splits = read_finished(data)["results"]["splits"]
+    return bool(splits.get(Split.CALIBRATION.value, {}).get("samples"))
+
+
+def more_for_any_scores(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts | None:
+    """Say what the calibration split lacks for the promise under any scores; None where there is no split."""
+    if not has_calibration_split(data):
+        return None
+    samples = read_columns(data, Split.CALIBRATION)
+    settings = calibrate.model_copy(update={"n_candidates": max(calibrate.n_candidates, n_candidates)})
+    mix, strata = mix_asked(settings, samples, data, None)
+    # Scores without ties: what answers alone lack is no number of questions.
+    order = np.arange(len(samples)) / max(1, len(samples))
+    samples = samples.answering(np.zeros(len(samples)), np.where(samples.is_misbehavior, 1.0, order))
+    scored = calibration_scores(
+        data.name,
+        splits=[Split.CALIBRATION] * len(samples),
+        scores={"any": samples.scores},
+        is_misbehavior=samples.is_misbehavior,
+        group_ids=samples.group_ids().to_pylist(),
+        categories=[samples.category_names[i] for i in samples.categories.tolist()],
+        strata=strata,
+    )
+    promise = promise_of(settings, mix, scored, samples)
+    of_any = suspicion(samples, "wrong")
+    thresholds = allowed(of_any, promise.guarantee, promise.weights, None)
+    more = None if thresholds.n_promised else more_for_promise(promise, thresholds)
+    if more is not None:
+        more["alpha_at_hand"] = alpha_at_hand(promise, of_any)
+    return more
 
 
 def more_for_budget(

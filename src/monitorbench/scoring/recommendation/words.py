@@ -17,9 +17,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from monitorbench.metrics.choice.facts import MoreFacts, Option, Recommendation, Rival, named_option
 from monitorbench.metrics.points_in_words import as_good_as, percent, share, threshold
 from monitorbench.metrics.robustness.worst import answer, worst_lines
-from monitorbench.metrics.score_facts import COUNTED_AS, inverted_in_words, is_inverted
+from monitorbench.metrics.score_facts import COUNTED_AS, as_imported, inverted_in_words, is_inverted
 from monitorbench.metrics.written import DASH, MINUS, amount, amount_interval, counted, interval, rate
-from monitorbench.scoring.verdict_columns import MISSING_SUFFIXES
 
 _CHECKS = {
     "echo": "words echoed from the request",
@@ -33,18 +32,10 @@ RIVALS: Mapping[str, str] = {"nothing": "flagging nothing", "everything": "flagg
 def called(monitor: str | None, prompt: str | None, options: Sequence[Option]) -> str:
     """Name the monitor, with its prompt where it was run with several."""
     several = len({option["prompt"] for option in options if option["monitor"] == monitor}) > 1
-    name, how = _as_imported(f"{monitor}")
+    name, how = as_imported(f"{monitor}")
     notes = [f"missing scores {COUNTED_AS[how]}"] if how else []
     notes += [f"{prompt} prompt"] if several else []
     return f"{name} ({', '.join(notes)})" if notes else name
-
-
-def _as_imported(monitor: str) -> tuple[str, str]:
-    """Part a name into the monitor's own and the policy on its missing scores; "" where none is missing."""
-    for how, suffix in MISSING_SUFFIXES.items():
-        if monitor.endswith(f"_{suffix}"):
-            return monitor.removesuffix(f"_{suffix}"), how
-    return monitor, ""
 
 
 def to_be_added(more: MoreFacts) -> tuple[int, dict[str, int]]:
@@ -219,7 +210,7 @@ def _words(recommendation: Recommendation) -> Any:
         "is_chance": bool(with_auroc) and is_chance,
         "inverted_options": inverted,
         "is_only_inverted": bool(inverted) and is_chance,
-        "more_monitor": _as_imported(recommendation["more"]["monitor"])[0] if recommendation["more"] else "",
+        "more_monitor": as_imported(recommendation["more"]["monitor"])[0] if recommendation["more"] else "",
         "rival_names": RIVALS,
         "named": lambda option: called(option["monitor"], option["prompt"], recommendation["options"]),
         "stress_answer": answer,

@@ -4,7 +4,7 @@ Promises: the columns are the files' own, nested fields under dotted names (`sco
 said in words (`Read.where`), so that what is wrong with it can be found.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -201,21 +201,24 @@ def _files_of(given: Path) -> list[Path]:
     """The file itself; of a folder all files below it of a known ending, of a pattern those that fit."""
     if given.is_file():
         return [given]
+    pattern = str(given.relative_to(given.anchor))
     if given.is_dir():
-        suffixes = tuple(end for kind in FORMATS.values() for end in kind.suffixes)
+        suffixes = tuple(dict.fromkeys(end for kind in FORMATS.values() for end in kind.suffixes))
         below = (file for file in given.rglob("*") if file.name.lower().endswith(suffixes))
-        if files := sorted(file for file in below if file.is_file() and file.name not in NO_LOGS):
+        if files := _data_files(below):
             for file in files:
                 refuse_links_out(given, file)
             return files
         raise UserError(
             f"from={given}: a folder without a file to import; expected {', '.join(suffixes)} below it"
         )
-    if "*" in given.name and (
-        files := sorted(file for file in given.parent.glob(given.name) if file.is_file())
-    ):
+    if "*" in pattern and (files := _data_files(Path(given.anchor or ".").glob(pattern))):
         return files
     raise UserError(f"from={given}: no such file; expected a CSV, JSON lines, Parquet or Inspect file")
+
+
+def _data_files(files: Iterable[Path]) -> list[Path]:
+    return sorted(file for file in files if file.is_file() and file.name not in NO_LOGS)
 
 
 def format_of(file: Path, asked: str) -> str:
@@ -231,7 +234,7 @@ def format_of(file: Path, asked: str) -> str:
             return name
     if file.suffix.lower() in (".xlsx", ".xls", ".ods"):
         raise ConfigError(f"from={file}: a spreadsheet; expected its sheet, saved as CSV in UTF-8")
-    endings = ", ".join(end for kind in FORMATS.values() for end in kind.suffixes)
+    endings = ", ".join(dict.fromkeys(end for kind in FORMATS.values() for end in kind.suffixes))
     raise ConfigError(
         f"from={file}: no ending that says what it is; expected one of {endings}, or "
         f"import.format={'|'.join(FORMATS)}"

@@ -4,7 +4,7 @@ Promises: a column that nobody asked for costs no more than its name; what a cel
 other rows, but that a column of unlike things is text; a conversation is JSON text, with all of its fields.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,10 +176,25 @@ def _column(values: list[Any], nothing: str | None) -> pa.Array:
         return pa.array(
             [None if value is None or value == nothing else float(value) for value in values], pa.float64()
         )
+    if draws := _draws(present):
+        drawn = iter(draws)
+        return pa.array([None if value is None else next(drawn) for value in values], pa.list_(pa.string()))
     return pa.array(
         [value if value is None or isinstance(value, str) else as_json(value) for value in values],
         pa.string(),
     )
+
+
+def _draws(present: Sequence[object]) -> list[list[str | None]]:
+    """Lists of numbers, some written as text and some alone, each as a list of texts; nothing for others."""
+    lists = [value if isinstance(value, list) else [value] for value in present]
+    entries = [entry for of in lists for entry in of if entry is not None]
+    are_scalars = all(type(entry) in (int, float, str) for entry in entries)
+    if not are_scalars or not any(isinstance(entry, int | float) for entry in entries):
+        return []
+    if not any(isinstance(value, list) for value in present):
+        return []
+    return [[None if e is None else e if isinstance(e, str) else as_json(e) for e in of] for of in lists]
 
 
 def built(file: Path, rows: Iterable[ForeignRow], wanted: WantedColumns) -> ReadTable:
