@@ -250,7 +250,9 @@ def test_more_questions_are_not_said_to_help_a_monitor_at_chance(low: float, is_
     [
         (
             "calibration",
-            "138 more benign questions of the cells (category/task) a/b (70) in your file",
+            "collect 138 more benign questions of the cells (category/task) fraud/agents (70) and "
+            "secrets/agents (68) in your file, since import.calibration_share=0.5 brings 69 of them to the "
+            "calibration split (120 are there), to promise",
         ),
         ("both", "in both splits (120 are there), to promise at most 2 %"),
     ],
@@ -263,7 +265,8 @@ def test_a_file_that_is_divided_is_told_how_many_it_takes(split: str, said: str)
     more |= {"split": split, "calibration_share": 0.5}
     assert said in sentence(found)
     more |= {"split": "test", "calibration_share": 0.25}
-    assert "; 92 more in your file" in sentence(found)
+    assert "collect 93 more benign questions of" in sentence(found)
+    assert "brings 69 of them to the test split (120 are there), to promise" in sentence(found)
 
 
 @pytest.mark.parametrize(("n", "is_more"), [(305, True), (0, False)])

@@ -46,6 +46,8 @@ def to_be_added(more: MoreFacts) -> tuple[int, dict[str, int]]:
     """
     share = {"calibration": more["calibration_share"], "test": 1 - more["calibration_share"], "both": 1}
     part = share[more["split"]] if more["calibration_share"] else 1
+    if part == 1:
+        return more["n"], more["by_cell"]
     by_cell = {name: ceil(n / part - 1e-9) for name, n in more["by_cell"].items()}
     return sum(by_cell.values()) or ceil(more["n"] / part - 1e-9), by_cell
 
