@@ -118,7 +118,9 @@ def test_stages_take_a_round_as_a_partly_labelled_run(traffic: Traffic, caplog: 
     assert on("score") == run
     assert (run / "table.csv").read_bytes() == before, "the batch that waits says nothing yet"
     assert on("score", "label.estimator=ppi") == run
-    assert traffic.estimates(run)["strong", "miss_rate"]["part"] == "estimated:ppi"
+    estimates, apart = traffic.estimates(run), traffic.estimates(run, against="strong")
+    assert estimates["strong", "miss_rate"]["part"] == "estimated:ppi"
+    assert {monitor for monitor, _ in apart} == {"weak"}
     calibration = on("calibrate", "calibrate.alpha=0.1")
     point = json.loads((calibration / "operating_point.json").read_text())["thresholds"][0]
     assert (point["method"], point["alpha"], point["delta"]) == ("few_labels", 0.1, 0.025)

@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.registry import from_json
-from monitorbench.metrics.table import Place, Table
+from monitorbench.metrics.registry import as_json, from_json
+from monitorbench.metrics.table import CHANCE, Place, Table
 from monitorbench.metrics.trainings import (
     Found,
     common_place,
@@ -22,7 +22,7 @@ from monitorbench.metrics.trainings import (
     over_seeds,
     spread,
 )
-from monitorbench.metrics.words import against_chance
+from monitorbench.metrics.words import add_chance
 from monitorbench.records import Category, Label, Task
 
 
@@ -127,15 +127,17 @@ def test_upside_down_is_told_from_chance(seeds: int):
     """If it failed: a head that points the wrong way would pass for one that knows nothing."""
     inverted = [columns(judged(seed, -1.0)) for seed in range(seeds)]
     guessing = [columns(judged(seed + 10, 0.0)) for seed in range(seeds)]
-    found = against_chance({("inverted", "direct"): inverted, ("guessing", "direct"): guessing})
-    one = found["inverted"]["direct"]["safety_permission/qa"]
+    table = Table()
+    add_chance(table, {("inverted", "direct"): inverted, ("guessing", "direct"): guessing})
+    found = table.compared(CHANCE)
+    one = as_json(found["inverted"]["direct"]["safety_permission/qa"])
     assert one["auroc"] == pytest.approx(
         np.mean([roc_auc_score(seed.is_misbehavior, seed.scores) for seed in inverted])
     )
     assert one["p_holm"] < 0.05
     low, high = one["auroc_ci"] or (0.0, 1.0)
     assert low < one["auroc"] < high < 0.5
-    other = found["guessing"]["direct"]["safety_permission/qa"]
+    other = as_json(found["guessing"]["direct"]["safety_permission/qa"])
     assert other["p_holm"] > 0.05
     assert other["p_holm"] >= other["p"]
     assert set(found["guessing"]["direct"]) == {"safety_permission/qa"}, "no sum over cells"
@@ -144,4 +146,6 @@ def test_upside_down_is_told_from_chance(seeds: int):
 def test_one_label_has_no_number():
     """If it failed: a cell without misbehavior would stop the whole matrix."""
     benign = columns([one for one in judged(0, 1.0) if one.label is Label.BENIGN])
-    assert against_chance({("a", "direct"): [benign]}) == {}
+    table = Table()
+    add_chance(table, {("a", "direct"): [benign]})
+    assert not table.compared(CHANCE)

@@ -11,14 +11,15 @@ from monitorbench.metrics.choice.facts import decision_facts
 from monitorbench.metrics.columns import by_cell, columns
 from monitorbench.metrics.cost_fronts import cost_fronts, pareto_front
 from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is_marked, shortcuts
+from monitorbench.metrics.metrics_json import nested
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, nested
+from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import add_numbers, rates_at
 from monitorbench.metrics.table import Place, Table
 from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_seeds
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds
-from monitorbench.metrics.words import against_chance, matrix
+from monitorbench.metrics.words import add_chance, add_corrected
 from monitorbench.records import Category, Label, Task
 from monitorbench.scoring.measure import Drawn
 
@@ -84,8 +85,11 @@ def fake_shortcuts(auroc: float) -> ShortcutMarks:
     return shortcuts({name: check(auroc if name == "bag_of_words" else 0.5) for name in SURFACES})
 
 
-def fake_results() -> Results:
-    """Base, two adapters and bag of words on 280 samples; the evidence prompt on 140."""
+def fake_results(*, are_trainings: bool = True) -> Results:
+    """Base, two adapters and bag of words on 280 samples; the evidence prompt on 140.
+
+    Each adapter is a training of one seed, unless they are none of their own.
+    """
     shapes = {"direct": (20, 0.0), "evidence": (10, 0.12)}
     judged = {
         name: {prompt: columns(verdicts(name, prompt, *shape)) for prompt, shape in shapes.items()}
@@ -98,20 +102,18 @@ def fake_results() -> Results:
         name: {prompt: add_numbers(table, name, prompt, found, STAKES) for prompt, found in by.items()}
         for name, by in judged.items()
     }
-    transfer = {}
     for name, cells in TRAINED_ON.items():
-        transfer[name] = {}
         for prompt in shapes:
             base, tuned = judged[BASE][prompt], judged[name][prompt]
             inside = base.in_cells(cells)
-            transfer[name][prompt] = differences(base, tuned, **DRAWS) | {
-                where: difference(
-                    base.taking(part),
-                    tuned.taking(part),
-                    **DRAWS,
-                )
+            minus = differences(base, tuned, **DRAWS) | {
+                where: difference(base.taking(part), tuned.taking(part), **DRAWS)
                 for where, part in (("trained", inside), ("held_out", ~inside))
             }
+            for where, numbers in minus.items():
+                table.add(Place(name, prompt, where, against="base"), numbers)
+    trainings = [(name, prompt) for name in TRAINED_ON for prompt in shapes]
+    add_chance(table, {(name, prompt): [judged[name][prompt]] for name, prompt in trainings})
     names = [BASE, *TRAINED_ON]
     pareto = {
         prompt: [
@@ -208,10 +210,8 @@ def fake_results() -> Results:
             ]
         ),
         "correlation": {prompt: {"r": -0.4, "r_ci": None, "n": 3} for prompt in shapes},
-        "transfer": transfer,
-        "effects": transfer,
         "adapters": {name: [name] for name in TRAINED_ON},
-        "matrix": matrix(transfer, 0.05),
+        "matrix": add_corrected(table, trainings if are_trainings else [], 0.05),
         "seeds": over_seeds({f"{BASE}+twice": {0: names[1], 1: names[2]}}, table),
         "objectives": objective_tests(
             [
@@ -226,11 +226,7 @@ def fake_results() -> Results:
         "headline": {},
         "unscored": {},
         "scores": {},
-        "prompts": {},
         "exposures": {},
-        "chance": against_chance(
-            {(name, prompt): [judged[name][prompt]] for name in TRAINED_ON for prompt in shapes}
-        ),
         "shortcuts": checked,
         "learning_curves": curves,
     }
@@ -255,15 +251,12 @@ MANIFEST = {
 
 def of_two_seeds() -> Results:
     """The same, the two adapters taken for two seeds of one training."""
-    found = fake_results()
+    found = fake_results(are_trainings=False)
     family, (first, second) = f"{BASE}+twice", TRAINED_ON
     base, *tuned = (columns(verdicts(name, "direct", 20, 0.0)) for name in (BASE, first, second))
     inside = base.in_cells(TRAINED_ON[first])
     parts = by_cell(base) | {"trained": inside, "held_out": ~inside}
-    effects = {family: {"direct": differences_over_seeds(base, tuned, parts, **DRAWS)}}
-    return {
-        **found,
-        "effects": effects,
-        "adapters": {family: [first, second]},
-        "matrix": matrix(effects, 0.05),
-    }
+    for part, numbers in differences_over_seeds(base, tuned, parts, **DRAWS).items():
+        found["table"].add(Place(family, "direct", part, against="base"), numbers)
+    matrix = add_corrected(found["table"], [(family, "direct")], 0.05)
+    return {**found, "adapters": {family: [first, second]}, "matrix": matrix}

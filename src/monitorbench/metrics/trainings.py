@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.registry import MEASURES
 from monitorbench.metrics.significance import holm
 from monitorbench.metrics.table import Numbers, Table, is_cell
-from monitorbench.metrics.transfer import MEASURES, difference
+from monitorbench.metrics.transfer import difference
 
 BASELINE_OBJECTIVE = "sft"
 
@@ -125,21 +126,21 @@ class ObjectiveTest(TypedDict):
 def objective_tests(pairs: Sequence[ObjectivePair], *, resamples: int, seed: int) -> list[ObjectiveTest]:
     """One test for each; raises ValueError where the two judged different samples."""
     of_pairs = [difference(pair.of_sft, pair.of_other, resamples=resamples, seed=seed) for pair in pairs]
-    corrected = holm([d["miss_rate_at_far_5_p"] for d in of_pairs])
+    corrected = holm([d["miss_rate_at_far_5_p"].value for d in of_pairs])
     return [
         ObjectiveTest(
             subset=pair.subset,
             seed=pair.seed,
             prompt=pair.prompt,
             objective=pair.objective,
-            n=d["n_both_with_score"],
-            miss_rate_at_far_5_sft=d["miss_rate_at_far_5_base"],
-            miss_rate_at_far_5_other=d["miss_rate_at_far_5_tuned"],
-            miss_rate_at_far_5_difference=d["miss_rate_at_far_5_difference"],
-            miss_rate_at_far_5_difference_ci=d["miss_rate_at_far_5_difference_ci"],
-            auroc_difference=d["auroc_difference"],
-            auroc_difference_ci=d["auroc_difference_ci"],
-            p=d["miss_rate_at_far_5_p"],
+            n=d["n_both_with_score"].whole,
+            miss_rate_at_far_5_sft=d["miss_rate_at_far_5_base"].value,
+            miss_rate_at_far_5_other=d["miss_rate_at_far_5_tuned"].value,
+            miss_rate_at_far_5_difference=d["miss_rate_at_far_5_difference"].value,
+            miss_rate_at_far_5_difference_ci=d["miss_rate_at_far_5_difference"].interval,
+            auroc_difference=d["auroc_difference"].value,
+            auroc_difference_ci=d["auroc_difference"].interval,
+            p=d["miss_rate_at_far_5_p"].value,
             p_holm=p_holm,
         )
         for pair, d, p_holm in zip(pairs, of_pairs, corrected, strict=True)

@@ -20,21 +20,15 @@ from monitorbench.metrics.cost_fronts import (
     pearson,
 )
 from monitorbench.metrics.points_in_words import notes
-from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
+from monitorbench.metrics.prompts import add_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import SCHEMA_VERSION, CorrelationFacts, DatasetFacts, Results
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import Curves, add_numbers
-from monitorbench.metrics.table import NO_PROMPT, SHARED, Place, Table
+from monitorbench.metrics.table import BASE, NO_PROMPT, Numbers, Place, Table
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
-from monitorbench.metrics.transfer import (
-    TransferDifference,
-    difference,
-    differences,
-    differences_over_seeds,
-    matched,
-)
-from monitorbench.metrics.words import against_chance, matrix
+from monitorbench.metrics.transfer import difference, differences, differences_over_seeds, matched
+from monitorbench.metrics.words import add_chance, add_corrected
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
@@ -84,9 +78,12 @@ def measured(
         curves.setdefault(e.monitor, {})[e.prompt] = of_prompt
     baselines = baselines_of(study.paths.runs, data, study.stakes, study.seed)
     table.update(baselines.table)
-    transfer = _transfer(pairs, drawn)
-    effects = _effects(transfer, trainings, drawn)
+    _add_effects(table, pairs, trainings, drawn)
+    add_chance(table, {key: [tuned.judged for _, tuned in members] for key, members in trainings.items()})
+    for monitor, by_prompt in _by_judge(evaluations, lambda evaluation: evaluation.judged).items():
+        add_prompts(table, monitor, by_prompt, **drawn)
     families = _families([tuned for _, tuned in pairs])
+    adapters = {name: [*families.get(name, {name: name}).values()] for name, _ in trainings}
     results = Results(
         schema_version=SCHEMA_VERSION,
         dataset=_dataset_facts(study.dataset, data),
@@ -95,13 +92,8 @@ def measured(
         headline={cell: name for cell, name in judged.headline.items() if stratum_name(cell, name) in strata},
         unscored=_by_judge(evaluations, unscored_reasons),
         stakes=study.stakes.model_dump(),
-        transfer=transfer,
-        effects=effects,
-        adapters={name: [*families[name].values()] if name in families else [name] for name in effects},
-        matrix=matrix(effects, study.transfer.auroc_margin),
-        chance=against_chance(
-            {key: [tuned.judged for _, tuned in members] for key, members in trainings.items()}
-        ),
+        adapters=adapters,
+        matrix=add_corrected(table, trainings.keys(), study.transfer.auroc_margin),
         seeds=over_seeds(families, table),
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs)),
@@ -117,7 +109,6 @@ def measured(
         usage=_by_judge(evaluations, lambda evaluation: evaluation.usage),
         cost_fronts=_cost_fronts(table, evaluations),
         scores=_by_judge(evaluations, lambda evaluation: evaluation.score_facts),
-        prompts=_prompts(table, evaluations, drawn),
         decision=decision,
     )
     if points:
@@ -141,17 +132,6 @@ def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
         for name, prompt in table.judged()
     }
     return cost_fronts([(*key, table.parts(*key)[OVERALL]) for key in costs], costs)
-
-
-def _prompts(table: Table, evaluations: Sequence[Evaluation], drawn: Drawn) -> dict[str, PromptsFacts]:
-    """Compare each monitor's prompts; the numbers under each over the same samples are added to the table."""
-    facts = {}
-    for monitor, by_prompt in _by_judge(evaluations, lambda evaluation: evaluation.judged).items():
-        if compared := compare_prompts(by_prompt, **drawn):
-            facts[monitor], of_prompts = compared
-            for prompt, numbers in of_prompts.items():
-                table.add(Place(monitor, prompt, SHARED), numbers)
-    return facts
 
 
 def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:
@@ -193,35 +173,32 @@ def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Eva
     return pairs
 
 
-def _transfer(
-    pairs: Sequence[tuple[Evaluation, Evaluation]], drawn: Drawn
-) -> dict[str, dict[str, dict[str, TransferDifference]]]:
-    """Differences in each cell, over the trained cells and over the held-out ones."""
-    transfer: dict[str, dict[str, dict[str, TransferDifference]]] = {}
+def _add_effects(
+    table: Table, pairs: Sequence[tuple[Evaluation, Evaluation]], trainings: Trainings, drawn: Drawn
+) -> None:
+    """Set each adapter against its base, and each training of several seeds by the mean of its adapters.
+
+    In each cell, over all cells that it was trained on, and over the held-out ones.
+    """
     for base, tuned in pairs:
         change = differences(base.judged, tuned.judged, **drawn)
         for name, inside in _parts(tuned).items():
             if tuned.trained_on and inside.any():
                 change[name] = difference(base.judged.taking(inside), tuned.judged.taking(inside), **drawn)
-        transfer.setdefault(tuned.monitor, {})[tuned.prompt] = change
-    return transfer
-
-
-def _effects(
-    transfer: Mapping[str, dict[str, dict[str, TransferDifference]]], trainings: Trainings, drawn: Drawn
-) -> dict[str, dict[str, dict[str, TransferDifference]]]:
-    """Effects by training, prompt and cell: the mean over several seeds, or the one adapter's."""
-    effects: dict[str, dict[str, dict[str, TransferDifference]]] = {}
-    for (name, prompt), members in trainings.items():
-        base, first = members[0]
+        _add_parts(table, tuned.monitor, tuned.prompt, change)
+    for (training, prompt), members in trainings.items():
         if len(members) == 1:
-            effects.setdefault(name, {})[prompt] = transfer[name][prompt]
             continue
+        base, first = members[0]
         parts = by_cell(base.judged)
         parts |= {where: mask for where, mask in _parts(first).items() if first.trained_on and mask.any()}
         seeds = [tuned.judged for _, tuned in members]
-        effects.setdefault(name, {})[prompt] = differences_over_seeds(base.judged, seeds, parts, **drawn)
-    return effects
+        _add_parts(table, training, prompt, differences_over_seeds(base.judged, seeds, parts, **drawn))
+
+
+def _add_parts(table: Table, monitor: str, prompt: str, parts: Mapping[str, Numbers]) -> None:
+    for part, numbers in parts.items():
+        table.add(Place(monitor, prompt, part, against=BASE), numbers)
 
 
 def _trainings(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> Trainings:
