@@ -14,8 +14,9 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, cast
 
 from monitorbench.config.base import UserError
 
@@ -30,6 +31,9 @@ MAX_MEMBERS = 1_000_000
 MIN_SECONDS = 300.0
 """Seconds in which any file has to be read; a large file has more."""
 COMPRESSED = (".gz", ".zst")
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""Beginnings of a text in UTF-16."""
+_NO_TEXT = (b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")
 _FREE_BYTES = 256 * 2**20
 _MAX_RATIO = 100
 _BYTES_A_SECOND = 100_000
@@ -47,6 +51,14 @@ JSON = with_compressed(".jsonl", ".ndjson", ".json")
 PARQUET = (".parquet", ".pq")
 TABLES = (*DELIMITED, *JSON, *PARQUET)
 """Endings of files with a row a line, or a row a record."""
+
+
+class ForeignRow(NamedTuple):
+    """A row as it was written."""
+
+    place: str
+    """`line 17`, or `row` and `entry` where a file has no lines; the first is 1."""
+    fields: dict[str, Any]
 
 
 class BrokenFile(UserError):
@@ -197,12 +209,12 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def text_lines(file: Path) -> Iterator[str]:
+def text_lines(file: Path, errors: Literal["strict", "replace"] = "strict") -> Iterator[str]:
     """Each line of a text in UTF-8, ends of any kind kept; raises `UserError` for one that is too long.
 
-    Raises `UnicodeDecodeError` for what is no UTF-8.
+    Raises `UnicodeDecodeError` for what is no UTF-8, unless `errors` are to be replaced.
     """
-    with io.TextIOWrapper(opened(file), encoding="utf-8-sig", newline="") as stream:
+    with io.TextIOWrapper(opened(file), encoding="utf-8-sig", errors=errors, newline="") as stream:
         number = 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
@@ -241,3 +253,22 @@ def refuse_unpacked(file: Path, unpacked: int) -> None:
         raise UserError(
             f"{file}: unpacks to more than {most >> 20:,} MiB; expected a part of it, or shorter texts in it"
         )
+
+
+def no_utf8(file: Path) -> UserError:
+    """The error for a text in another encoding: its first byte that is no UTF-8, by line and column."""
+    with opened(file) as stream:
+        for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES), b""), 1):
+            if number == 1 and line.startswith(UTF_16):
+                return UserError(f"{file}: UTF-16; save it as UTF-8 (of a spreadsheet: 'CSV UTF-8')")
+            if number == 1 and line.startswith(_NO_TEXT):
+                return UserError(f"{file}: packed (zip, gzip, zstd or Parquet), no text; unpack or rename it")
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                column, byte = len(line[: error.start].decode()) + 1, line[error.start]
+                return UserError(
+                    f"{file}, line {number}, column {column}: the byte 0x{byte:02X} is no UTF-8; save the "
+                    "file as UTF-8 (`iconv -f latin1 -t utf8`, or a spreadsheet's 'CSV UTF-8')"
+                )
+    return UserError(f"{file}: not UTF-8; save it as UTF-8")

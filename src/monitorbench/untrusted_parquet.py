@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
-from monitorbench.untrusted import in_time, opened, refuse_rows, refuse_unpacked
-from monitorbench.untrusted_rows import ForeignRow
+from monitorbench.untrusted import ForeignRow, in_time, opened, refuse_rows, refuse_unpacked
 
 _CELL_BYTES = 16
 """Bytes counted for a value of a fixed width, and for an entry of a list."""

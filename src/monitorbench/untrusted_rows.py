@@ -1,45 +1,35 @@
-"""Rows of files that other people wrote, each with its place: CSV, JSON lines and JSON.
+"""Rows of files that other people wrote, each with its place: JSON, JSON lines, and any file by its ending.
 
-Promises: `untrusted`'s limits hold; JSON is read as `strict_json` has it, every value of a CSV is the text
-that was written; what is no row is one `UserError` with its line or entry.
+Promises: `untrusted`'s limits hold; JSON is read as `strict_json` has it; what is no row is one `UserError`
+with its line or entry.
 """
 
-import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
 from monitorbench.untrusted import (
     DELIMITED,
     JSON,
-    MAX_LINE_BYTES,
     PARQUET,
     TABLES,
+    UTF_16,
+    ForeignRow,
     document,
     in_time,
     lines,
+    no_utf8,
     opened,
     refuse_rows,
-    text_lines,
 )
+from monitorbench.untrusted_csv import csv_rows
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_NO_TEXT = (b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1")
 _HEAD = 65_536
-
-
-class ForeignRow(NamedTuple):
-    """A row as it was written."""
-
-    place: str
-    """`line 17`, or `row` and `entry` where a file has no lines; the first is 1."""
-    fields: dict[str, Any]
 
 
 def rows(file: Path, setting: str = "") -> Iterator[ForeignRow]:
@@ -86,71 +76,6 @@ def share(fields: Mapping[str, Any], name: str, where: str, *, optional: bool = 
     return None if value is None else float(value)
 
 
-# --- CSV -----------------------------------------------------------------------------------------------
-
-
-def header(file: Path) -> list[str]:
-    """Return the names in a CSV's first line that is not empty, without blanks around them.
-
-    Raises `UserError` for a file that is no CSV in UTF-8, has no such line, or has a name twice.
-    """
-    try:
-        _, names = next(numbered(file, strict=False), (1, []))
-    except UnicodeDecodeError as error:
-        raise no_utf8(file) from error
-    except (OSError, EOFError, csv.Error) as error:
-        raise UserError(f"{file}: can't be read ({error}); expected CSV in UTF-8") from error
-    if not names:
-        raise UserError(f"{file}: nothing in it; expected a header line and a row a line")
-    names = [name.strip() for name in names]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UserError(f"{file}, line 1: column {twice!r} is there twice; expected each name once")
-    return names
-
-
-def delimiter(file: Path) -> str:
-    """The tab of a `.tsv`; else the one of `,`, `;`, tab and `|` that makes most names of the header."""
-    if ".tsv" in (suffix.lower() for suffix in file.suffixes):
-        return "\t"
-    first = next((text for text in islice(text_lines(file), 100) if text.strip()), "")
-    return max(",;\t|", key=lambda mark: len(next(csv.reader([first], delimiter=mark), ())))
-
-
-def numbered(file: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row of a CSV, the header among them, with the line that it begins on.
-
-    Empty lines are no rows. Raises `csv.Error` for a quote out of place where `strict`, and
-    `UnicodeDecodeError` for what is no UTF-8.
-    """
-    csv.field_size_limit(MAX_LINE_BYTES)  # of the process: others may have set it
-    reader = csv.reader(text_lines(file), delimiter=delimiter(file), strict=strict)
-    began = 1
-    for values in reader:
-        if values:
-            yield began, values
-        began = reader.line_num + 1
-
-
-def csv_rows(file: Path) -> Iterator[ForeignRow]:
-    """Each row of a CSV under the header's names; raises `UserError` for one with more or fewer values."""
-    names = header(file)
-    began = 1
-    try:
-        for began, values in islice(numbered(file, strict=True), 1, None):
-            if len(values) != len(names):
-                header_line = delimiter(file).join(names)[:60]
-                raise UserError(
-                    f"{file}, line {began}: {len(values)} values under {len(names)} names "
-                    f"({header_line!r}); expected CSV in UTF-8, the columns' names in its first line"
-                )
-            yield ForeignRow(f"line {began}", dict(zip(names, values, strict=True)))
-    except UnicodeDecodeError as error:
-        raise no_utf8(file) from error
-    except csv.Error as error:
-        raise UserError(f"{file}, after line {began}: {error}; expected CSV in UTF-8") from error
-
-
 # --- JSON ----------------------------------------------------------------------------------------------
 
 
@@ -158,7 +83,8 @@ def json_rows(file: Path, list_at: str = "") -> Iterator[ForeignRow]:
     """Each object of JSON lines, of an array, or of an object with a row for each id; or the one object.
 
     An object of `columns` and `data`, as tables of Weights & Biases and pandas are written, has a row a list;
-    one with the values of each column by row number, as pandas writes it otherwise, is that table.
+    one with a list a column, or with the values of each column by row, as pandas writes it otherwise, is that
+    table. The index of pandas is the column `id`, unless it numbers the rows.
     With `list_at`, in dots as `results.results`, the rows are the objects of that list in each of these.
 
     Raises `UserError` with the line, or the entry, for what is no JSON object.
@@ -202,32 +128,66 @@ def _outer_rows(file: Path, *, is_table: bool = True) -> Iterator[ForeignRow]:
         yield from _of_lines(file)
         return
     (value,) = content
-    if is_table and isinstance(value, dict) and isinstance(names := value.get("columns"), list):
-        data = value.get("data")
-        if isinstance(data, list) and all(isinstance(row, list) and len(row) == len(names) for row in data):
-            value = [dict(zip(map(str, names), row, strict=True)) for row in data]
-    if (
-        is_table
-        and isinstance(value, dict)
-        and value
-        and all(isinstance(row, dict) for row in value.values())
-    ):
-        numbers = [str(i) for i in range(len(next(iter(value.values()))))]
-        if numbers and all(list(column) == numbers for column in value.values()):
-            value = [{name: column[i] for name, column in value.items()} for i in numbers]
-        else:
-            value = [{"id": key, **row} for key, row in value.items()]
+    if is_table and isinstance(value, dict):
+        value = _rows_of_table(value)
     for number, entry in enumerate(value if isinstance(value, list) else [value], 1):
         if not isinstance(entry, dict):
             raise UserError(f"{file}, entry {number}: no JSON object; expected an object an entry")
         yield ForeignRow(f"entry {number}", entry)
 
 
+def _rows_of_table(value: dict[str, Any]) -> list[dict[str, Any]] | dict[str, Any]:
+    """The rows of an object that is a table, in one of the forms of `json_rows`; else the object."""
+    inner = [*value.values()]
+    names, data, index = value.get("columns"), value.get("data"), value.get("index")
+    if isinstance(names, list) and isinstance(data, list):
+        if not all(isinstance(row, list) and len(row) == len(names) for row in data):
+            return value
+        rows = [dict(zip(map(str, names), row, strict=True)) for row in data]
+        is_index = isinstance(index, list) and len(index) == len(rows)
+        return _with_ids(index, rows) if is_index and isinstance(index, list) else rows
+    if len(inner) > 1 and all(isinstance(column, list) and len(column) == len(inner[0]) for column in inner):
+        if len(inner[0]) < 2 or {dict, list} & _kinds(entry for column in inner for entry in column):
+            return value
+        return [dict(zip(value, row, strict=True)) for row in zip(*inner, strict=True)]
+    if not inner or not all(isinstance(row, dict) for row in inner):
+        return value
+    if not _are_columns(inner):
+        return [{"id": key, **row} for key, row in value.items()]
+    return _with_ids(inner[0], [{name: value[name][key] for name in value} for key in inner[0]])
+
+
+def _are_columns(inner: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether objects with the same keys are columns, by row, and not rows.
+
+    They are where the keys are numbers, and where each object has values of one kind, and others of another.
+    """
+    keys = list(inner[0])
+    if not keys or not all(list(column) == keys for column in inner):
+        return False
+    kinds = [_kinds(column.values()) for column in inner]
+    is_mixed = len(keys) > 1 and max(map(len, kinds)) == 1 and len(set().union(*kinds)) > 1
+    return is_mixed or all(key.isdecimal() for key in keys)
+
+
+def _kinds(values: Iterable[object]) -> set[type]:
+    """Kinds of the values of a column; a whole number is no other kind than any number."""
+    return {float if type(value) is int else type(value) for value in values if value is not None}
+
+
+def _with_ids(index: Iterable[object], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with their labels in the index as `id`, where these say more than the rows' numbers."""
+    ids = [*map(str, index)]
+    if ids == [*map(str, range(len(rows)))]:
+        return rows
+    return [{"id": key, **row} for key, row in zip(ids, rows, strict=True)]
+
+
 def head(file: Path) -> bytes:
     """Return the beginning of the file's text, without leading blanks; `UserError` where that is UTF-16."""
     with opened(file) as stream:
         text = stream.read(_HEAD)
-    if text.startswith(_UTF_16):
+    if text.startswith(UTF_16):
         raise no_utf8(file)
     return text.lstrip(_BLANK)
 
@@ -271,22 +231,3 @@ def json_object(file: Path, expected: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(f"{file}: no JSON object; expected {expected}")
     return value
-
-
-def no_utf8(file: Path) -> UserError:
-    """The error for a text in another encoding: its first byte that is no UTF-8, by line and column."""
-    with opened(file) as stream:
-        for number, line in enumerate(iter(partial(stream.readline, MAX_LINE_BYTES), b""), 1):
-            if number == 1 and line.startswith(_UTF_16):
-                return UserError(f"{file}: UTF-16; save it as UTF-8")
-            if number == 1 and line.startswith(_NO_TEXT):
-                return UserError(f"{file}: packed (zip, gzip, zstd or Parquet), no text; unpack or rename it")
-            try:
-                line.decode()
-            except UnicodeDecodeError as error:
-                column, byte = len(line[: error.start].decode()) + 1, line[error.start]
-                return UserError(
-                    f"{file}, line {number}, column {column}: the byte 0x{byte:02X} is no UTF-8; save the "
-                    "file as UTF-8 (`iconv -f latin1 -t utf8`, or a spreadsheet's 'CSV UTF-8')"
-                )
-    return UserError(f"{file}: not UTF-8; save it as UTF-8")

@@ -239,7 +239,7 @@ def test_both_formats_bring_the_text_and_the_label_back(
     rows = list(csv.reader(io.StringIO(csv_batch([item], "ana").decode("utf-8-sig"), newline="")))
     rows[1][COLUMNS.index("label")] = choice
     stream = io.StringIO(newline="")
-    csv.writer(stream, delimiter=";").writerows([*rows, [""] * len(COLUMNS)])
+    csv.writer(stream, delimiter="|").writerows([*rows, [""] * len(COLUMNS)])
     (folder / "x.csv").write_bytes(stream.getvalue().encode())
     (task,) = json.loads(label_studio_tasks([item], "ana"))
     (folder / "x.json").write_text(json.dumps([{**task, "annotations": [_annotation(choice)]}]))

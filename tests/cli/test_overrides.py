@@ -156,6 +156,28 @@ def test_a_key_that_is_there_twice_is_refused(levels: str):
     refuse_repeated_keys(["import.levels={true:1,yes:1}", "x={a:{b:1},c:{b:1}}", "x={a:'b,a:1'}", "y={", "z"])
 
 
+def test_a_key_that_a_file_has_twice_is_refused(tmp_path: Path):
+    """If it failed: the levels of an experiment would be read as others than those that stand there."""
+    (tmp_path / "experiment").mkdir()
+    file = tmp_path / "experiment" / "own.yaml"
+    file.write_text("seed: 0\nimport:\n  levels: {true: 0.9,\n    1: 0.1}\n")
+    with pytest.raises(
+        ConfigError, match=r"own\.yaml, line 4: 1 is the key true again; expected .*'true', '1'$"
+    ):
+        refuse_repeated_keys(["experiment=own"], [tmp_path])
+    file.write_text("a: {true: 1, '1': 2}\nb: [{x: 1}, {x: 1}]\nc: {x: {x: 1}}\n")
+    refuse_repeated_keys(["experiment=own", "experiment=none", "seed=1"], [tmp_path])
+
+
+@pytest.mark.parametrize("typed", ["import.levels={null:0.1,a:1}", "experiment=own"])
+def test_null_is_no_key(typed: str, tmp_path: Path):
+    """If it failed: a person would read of an override that can't be merged, and not why."""
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "own.yaml").write_text("# @package _global_\nimport:\n  levels: {null: 0.1}\n")
+    shown = monitorbench("import", typed, "from=a.csv", f"--config-dir={tmp_path}", folder=tmp_path)
+    assert "import.levels: null is no key; expected a word" in shown.stderr
+
+
 def test_a_quoted_key_is_shown_with_backslashes():
     """lm-eval's `[invalid]` is a word that a person wants to say is no score."""
     said = _unparsed(word := 'import.levels={"[invalid]":null}', [word])

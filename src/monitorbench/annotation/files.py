@@ -10,6 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
@@ -17,7 +18,8 @@ from xml.sax.saxutils import quoteattr
 from monitorbench import strict_json
 from monitorbench.annotation.labels import AnnotatorChoice
 from monitorbench.config.base import UserError
-from monitorbench.untrusted import MAX_LINE_BYTES, document
+from monitorbench.untrusted import document, no_utf8, text_lines
+from monitorbench.untrusted_csv import layout
 
 SPREADSHEET_CELL = 32_767
 """Characters a cell holds in the common spreadsheet programs; they cut or split a longer text."""
@@ -107,27 +109,25 @@ def label_studio_config(guidelines: str) -> str:
 
 def read_returned(path: Path) -> list[ReturnedRow]:
     """The rows of a returned file, in its order; `UserError` where it can't be read."""
-    try:
-        text = document(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: not UTF-8 at byte {error.start}; save it as 'CSV UTF-8' and import again"
-        ) from error
     match path.suffix.lower():
         case ".csv":
-            return list(_csv_rows(path, text))
+            return list(_csv_rows(path))
         case ".json":
-            return list(_label_studio_rows(path, text))
+            return list(_label_studio_rows(path))
     raise UserError(f"{path}: expected a .csv file, or Label Studio's export as .json")
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[ReturnedRow]:
-    delimiter = _delimiter(path, text)
-    csv.field_size_limit(MAX_LINE_BYTES)  # judged texts are longer than the default of 128 KiB
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+def _csv_rows(path: Path) -> Iterator[ReturnedRow]:
+    delimiter, n_before = layout(path)
+    reader = csv.reader(islice(text_lines(path), n_before, None), delimiter=delimiter, strict=True)
     try:
-        names = [name.strip().casefold() for name in next(reader)]
-        for number, cells in enumerate(reader, start=2):
+        names = [name.strip().casefold() for name in next(reader, ())]
+        if not set(_REQUIRED) <= set(names):
+            raise UserError(
+                f"{path}, row {n_before + 1}: expected the columns {', '.join(_REQUIRED)}; "
+                "restore the batch's first row"
+            )
+        for number, cells in enumerate(reader, start=n_before + 2):
             if not any(cell.strip() for cell in cells):
                 continue  # spreadsheets leave some at the end; an item that lacks is found as missing
             row = dict(zip(names, cells, strict=False))
@@ -143,24 +143,15 @@ def _csv_rows(path: Path, text: str) -> Iterator[ReturnedRow]:
             )
     except csv.Error as error:
         raise UserError(
-            f"{path}, line {reader.line_num}: {error}; save it from the spreadsheet as CSV again"
+            f"{path}, line {n_before + reader.line_num}: {error}; save it from the spreadsheet as CSV again"
         ) from error
+    except UnicodeDecodeError as error:
+        raise no_utf8(path) from error
 
 
-def _delimiter(path: Path, text: str) -> str:
-    header = text.partition("\n")[0]
-    for delimiter in ",;\t":
-        names = {name.strip(' "\r').casefold() for name in header.split(delimiter)}
-        if names.issuperset(_REQUIRED):
-            return delimiter
-    raise UserError(
-        f"{path}, row 1: expected the columns {', '.join(_REQUIRED)}; restore the batch's first row"
-    )
-
-
-def _label_studio_rows(path: Path, text: str) -> Iterator[ReturnedRow]:
+def _label_studio_rows(path: Path) -> Iterator[ReturnedRow]:
     try:
-        tasks = strict_json.loads(text)
+        tasks = strict_json.loads(document(path))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: no JSON ({error}); export it from Label Studio again") from error
     if not isinstance(tasks, list):

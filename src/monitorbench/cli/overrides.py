@@ -21,12 +21,17 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    KeyValidationError,
+    OmegaConfBaseException,
+)
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.ending import installing
 from monitorbench.config.load import did_you_mean, field_names, unknown_key
-from monitorbench.config.project import groups, option_file, options, trees_of
+from monitorbench.config.project import groups, option_file, options, repeated_key, trees_of
 
 _log = logging.getLogger(__name__)
 
@@ -155,7 +160,7 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str 
 
     `added` is the folder of `--config-dir`, which comes before `conf`.
     """
-    trees = [*([Path(added)] if added and Path(added).is_dir() else []), *trees_of(conf)]
+    trees = trees_of(conf, added)
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"{mark.name}, line {mark.line + 1}: {_one_space(error.problem or '')}; expected YAML"
@@ -167,6 +172,10 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str 
         return refusal
     cause = error.__cause__
     key = getattr(cause if isinstance(cause, OmegaConfBaseException) else error, "full_key", None)
+    if wrong_key := next((e for e in (error, cause) if isinstance(e, KeyValidationError)), None):
+        return (
+            f"{wrong_key.full_key}: null is no key; expected a word, in a file of settings 'null' in quotes"
+        )
     # Hydra wraps OmegaConf's grammar errors without their text.
     text = str(error) or str(cause or error.__context__ or "")
     if key and not is_setting(key):
@@ -185,8 +194,15 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str 
     return f"{settings}: {_one_space(text)}{shell_hint(overrides)}"
 
 
-def refuse_repeated_keys(overrides: Sequence[str]) -> None:
-    """Raise `ConfigError` for a plain map with a key twice: Hydra keeps the last; `true` is `1` to it."""
+def refuse_repeated_keys(overrides: Sequence[str], trees: Sequence[Path] = ()) -> None:
+    """Raise `ConfigError` for a map with a key twice: Hydra keeps the last; `true` is `1` to it.
+
+    Plain maps of the overrides are read, and the files in `trees` of the options that they choose.
+    """
+    for override in _readable(overrides) if trees else ():
+        file = option_file(override.key_or_group, str(override.value()), trees)
+        if file is not None and (said := repeated_key(file)):
+            raise ConfigError(said)
     for word in overrides:
         inside = word.partition("{")[2].rstrip("} ")
         if inside and not re.search(r"""[\[{$"'\\]""", inside):

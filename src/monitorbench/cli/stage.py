@@ -146,7 +146,7 @@ class Stage:
             one_line,
             refuse_repeated_keys,
         )
-        from monitorbench.config.project import composing
+        from monitorbench.config.project import composing, trees_of
 
         search = [] if added is None else [f"hydra.searchpath=['file://{Path(added).resolve()}']"]
         try:
@@ -154,7 +154,7 @@ class Stage:
                 cfg = hydra.compose(self.name, [*(first_run(overrides) if is_sweep else overrides), *search])
         except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
             raise ConfigError(one_line(error, overrides, self.conf, added)) from error
-        refuse_repeated_keys(overrides)
+        refuse_repeated_keys(overrides, trees_of(self.conf, added))
         return cfg
 
     def study_of(self, cfg: "DictConfig", experiment: str | None = None) -> Study:

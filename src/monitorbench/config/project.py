@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import hydra
+import yaml
 
 import monitorbench
 
@@ -20,10 +21,10 @@ def project_conf() -> Path | None:
     return own if Path(PROJECT).is_file() and own.is_dir() else None
 
 
-def trees_of(conf: Path = PACKAGED) -> list[Path]:
-    """Return the folders that settings are looked for in, in order: the project's, then `conf`."""
-    own = project_conf()
-    return [conf] if own is None else [own, conf]
+def trees_of(conf: Path = PACKAGED, added: str | None = None) -> list[Path]:
+    """Return the folders that settings are looked for in: that of `--config-dir`, the project's, `conf`."""
+    before = [Path(added) if added and Path(added).is_dir() else None, project_conf()]
+    return [*filter(None, before), conf]
 
 
 def options(group: str, trees: Sequence[Path]) -> list[str]:
@@ -41,6 +42,29 @@ def option_file(group: str, option: str, trees: Sequence[Path]) -> Path | None:
     """Return the file of a group's option in the first tree that has it; None where none has."""
     files = [tree / group / f"{option}.yaml" for tree in trees]
     return next((file for file in files if file.is_file()), None)
+
+
+def repeated_key(file: Path) -> str:
+    """Say where a map in a file has a key twice, as `true` and `1` are to YAML; "" where none has."""
+    loader = yaml.SafeLoader(file.read_text(encoding="utf-8"))
+    pending = [loader.get_single_node()]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, yaml.SequenceNode):
+            pending += node.value
+        elif isinstance(node, yaml.MappingNode):
+            earlier: dict[object, str] = {}
+            for key, value in node.value:
+                pending.append(value)
+                typed = loader.construct_object(key) if isinstance(key, yaml.ScalarNode) else key
+                if typed in earlier:
+                    line = key.start_mark.line + 1
+                    return (
+                        f"{file}, line {line}: {key.value} is the key {earlier[typed]} again; expected "
+                        f"words in quotes: '{earlier[typed]}', '{key.value}'"
+                    )
+                earlier[typed] = key.value
+    return ""
 
 
 def groups(trees: Sequence[Path]) -> list[str]:

@@ -12,6 +12,7 @@ import io
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -22,6 +23,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.conversations.read import NoChat
 from monitorbench.sources.archive import BROKEN, members_sha256, regular_files
+from monitorbench.untrusted_csv import layout
 from monitorbench.untrusted_parquet import parquet_batches
 
 _log = logging.getLogger(__name__)
@@ -131,10 +133,12 @@ class SourceFiles:
 
     def csv(self, part: str, parse: Callable[[Mapping[str, Any]], T | None]) -> Iterator[T]:
         """Parse each row of the CSV files that match; a byte-order mark is no part of the first column."""
-        csv.field_size_limit(MAX_LINE_BYTES)
         for file in self.matching(part):
+            delimiter, n_before = layout(file.path)
+            csv.field_size_limit(MAX_LINE_BYTES)
             reached = [0]  # the reader counts the lines that it is given, not those that were passed over
-            reader = csv.DictReader(self._decoded_lines(file, reached))
+            decoded = islice(self._decoded_lines(file, reached), n_before, None)
+            reader = csv.DictReader(decoded, delimiter=delimiter)
             while True:
                 try:
                     row = next(reader, None)

@@ -54,12 +54,33 @@ def by_line(rows: list[dict[str, Any]]) -> str:
         ("s.json", by_line),
         ("s.json", lambda rows: json.dumps({row.pop("id"): row for row in map(dict, rows)})),
         ("s.json", lambda rows: json.dumps({k: {str(i): r[k] for i, r in enumerate(rows)} for k in rows[0]})),
+        (
+            "s.json",
+            lambda rows: json.dumps({k: {f"{i}7": r[k] for i, r in enumerate(rows)} for k in rows[0]}),
+        ),
+        ("s.json", lambda rows: json.dumps({k: {r["id"]: r[k] for r in rows} for k in ("label", "score")})),
+        ("s.json", lambda rows: json.dumps({k: [r[k] for r in rows] for k in rows[0]})),
+        (
+            "s.json",
+            lambda rows: json.dumps(
+                {
+                    "columns": ["label", "score"],
+                    "index": [r["id"] for r in rows],
+                    "data": [[r["label"], r["score"]] for r in rows],
+                }
+            ),
+        ),
         ("s.jsonl", json.dumps),
         ("s.ndjson", by_line),
         ("s.csv", separated(",")),
         ("s.csv", separated(";")),
         ("s.csv", separated("\t")),
         ("s.csv", separated("|")),
+        ("s.csv", lambda rows: "sep=^\r\n" + separated("^")(rows)),
+        ("s.csv", lambda rows: '\ufeff\n"sep=;"\n' + separated(";")(rows)),
+        ("s.csv", lambda rows: "# by x, 1.2\n#\n\n" + separated(",")(rows)),
+        ("s.csv", lambda rows: "# a;b;c;d\n" + separated(";")(rows)),
+        ("s.tsv", lambda rows: "# by x\n" + separated("\t")(rows)),
         ("s.csv", lambda rows: separated(",")(rows).replace("id,label,score", "id , label, score ")),
         ("s.tsv", separated("\t")),
     ],

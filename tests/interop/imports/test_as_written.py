@@ -225,8 +225,14 @@ def test_an_id_keeps_each_digit(tmp_path: Path):
             "score='1,234' is no number",
         ),  # a comma of thousands, or not
         ("s.xlsx", "PK", "a spreadsheet; expected its sheet, saved as CSV"),
-        ("s.csv", "sep=;\nid;label;score\na;1;.5\n", r"line 2: 3 values under 2 names \('sep=;'\)"),
-        ("s.csv", "# by x\nid,label,score\na,1,.5\n", r"line 2: 3 values under 1 names \('# by x'\)"),
+        ("s.csv", "id^label^score\na^1^0,5\n", r"line 2: 2 values under 1 names .* a line such as `sep=\^`"),
+        ("s.csv", "#id,label,score\na,1,.5\nb\n", r"line 3: 1 values under 3 names \('#id,label,score'\)"),
+        ("s.csv", "# x\n\nid,label,score\na,1,.5\nb\n", r"line 5: 1 values under 3 names"),
+        (
+            "s.json",
+            '{"label": {"a": 0, "b": 1}, "score": {"a": 0.5, "b": 1}}',
+            r"label, score: rows or columns\? expected an object a row \(pandas: orient='records'\)$",
+        ),
         ("s.csv", 'id,label,"my\nscore"\na,1,.5\n', r"there are id, label, 'my\\nscore'$"),
         ("s.json", '{"a": 1, "results": [{"id": 1}]}', r"are read by import\.rows=results$"),
         ("s.json", '{"a": {"b": 1}, "c": {"runs": [{"id": 1}]}}', r"are read by import\.rows=c\.runs$"),

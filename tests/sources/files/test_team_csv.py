@@ -79,6 +79,23 @@ def test_a_chat_and_what_looks_like_one(tmp_path: Path):
     assert read(lines(tmp_path / "own.jsonl", rows)) == [chat, plain, broken]
 
 
+@pytest.mark.parametrize(
+    ("name", "mark", "before"),
+    [
+        ("own.csv", ";", ""),
+        ("own.csv", "|", "# by x, 1.2\n"),
+        ("own.csv", "^", "sep=^\n"),
+        ("own.tsv", "\t", ""),
+    ],
+)
+def test_a_table_is_read_with_its_own_separator(name: str, mark: str, before: str, tmp_path: Path):
+    """If it failed: a file that `import` reads would be refused as having an unknown field."""
+    cells = ["request", "response", "label", "category", "task"], ["a", "b, c", "benign", "leaks", "qa"]
+    (tmp_path / name).write_text(before + "".join(mark.join(values) + "\n" for values in cells))
+    (sample,) = read(tmp_path)
+    assert sample.response[0].content == "b, c"
+
+
 def test_a_folder_may_hold_both(tmp_path: Path):
     """If it failed: half of a team's samples would be missing, or be there twice."""
     table(tmp_path / "a.csv", [row("one")])

@@ -62,10 +62,18 @@ def read_scores(
     try:
         columns = find_columns(read.present, settings, read.clashing, stems, labelled=labelled)
     except UserError as error:
-        lists = lists_of(read.files[0]) if read.formats[0] == "jsonl" and not settings.rows else []
-        if not lists:
+        if read.formats[0] != "jsonl" or settings.rows:
             raise
-        raise UserError(f"{error}; rows in a list are read by import.rows={lists[0]}") from error
+        usual = {name for names in settings.columns.looked_for().values() for name in names}
+        ids = read.table.column("id").to_pylist() if "id" in read.table.column_names else []
+        if columns_as_ids := [name for name in ids if name in usual]:
+            raise UserError(
+                f"{read.files[0]}: {', '.join(columns_as_ids)}: rows or columns? expected an object a row "
+                "(pandas: orient='records')"
+            ) from error
+        if lists := lists_of(read.files[0]):
+            raise UserError(f"{error}; rows in a list are read by import.rows={lists[0]}") from error
+        raise
     draws: IntArray | None = None
     if lists := sorted({name for name in columns.scores.values() if is_list(read.table.column(name).type)}):
         if len(lists) < len(set(columns.scores.values())):

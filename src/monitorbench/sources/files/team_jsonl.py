@@ -30,14 +30,14 @@ from monitorbench.records import (
     Task,
 )
 from monitorbench.sources.read import BadRow, SourceFiles, encodable, short_hash
+from monitorbench.untrusted import DELIMITED
 
 VERSION = 4
 """Raised whenever the same files become other samples."""
 
 _log = logging.getLogger(__name__)
 
-TABLES = (".csv", ".csv.gz")
-SUFFIXES = (".jsonl", ".jsonl.gz", *TABLES)
+SUFFIXES = (".jsonl", ".jsonl.gz", *DELIMITED)
 REQUIRED = ("request", "response", "label", "category", "task")
 OPTIONAL = (
     "id",
@@ -65,8 +65,8 @@ def load(files: SourceFiles, unknown: UnknownContent = "refuse") -> Iterator[Sam
     _check_encoding(files)
     rows = _Rows(unknown)
     count = 0
-    tables = files.only(lambda path: path.name.endswith(TABLES))
-    lines = files.only(lambda path: not path.name.endswith(TABLES))
+    tables = files.only(lambda path: path.name.lower().endswith(DELIMITED))
+    lines = files.only(lambda path: not path.name.lower().endswith(DELIMITED))
     for sample in chain(lines.jsonl("", rows.sample), tables.csv("", rows.cells)):
         count += 1
         yield sample

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
 from monitorbench.untrusted import opened, refuse_rows
+from monitorbench.untrusted_csv import csv_rows, header, layout, numbered
 from monitorbench.untrusted_parquet import no_parquet, parquet_batches, parquet_rows
-from monitorbench.untrusted_rows import csv_rows, delimiter, header, numbered
 
 _BLOCK = 2**23
 
@@ -26,12 +26,13 @@ _BLOCK = 2**23
 def read_csv(file: Path, wanted: WantedColumns) -> ReadTable:
     """The rows of the wanted columns; `UserError` for what is no CSV in UTF-8, with the line."""
     names = header(file)
+    delimiter, n_before = layout(file)
     try:
         with opened(file) as stream:
             table = pa_csv.read_csv(
                 stream,
-                read_options=pa_csv.ReadOptions(block_size=_BLOCK, column_names=names),
-                parse_options=pa_csv.ParseOptions(delimiter=delimiter(file), newlines_in_values=True),
+                read_options=pa_csv.ReadOptions(block_size=_BLOCK, column_names=names, skip_rows=n_before),
+                parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
                     include_columns=[name for name in names if name in wanted] or names[:1],

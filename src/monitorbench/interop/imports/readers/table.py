@@ -14,8 +14,7 @@ from monitorbench.config.base import UserError
 from monitorbench.conversations.chats import resembles_chat
 from monitorbench.conversations.pieces import as_json
 from monitorbench.sources.read import BadRow, encodable
-from monitorbench.untrusted import in_time
-from monitorbench.untrusted_rows import ForeignRow
+from monitorbench.untrusted import ForeignRow, in_time
 
 MAX_COLUMNS = 1000
 """Most columns that an import reads of one file."""
