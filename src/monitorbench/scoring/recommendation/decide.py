@@ -113,7 +113,8 @@ def decision_of(
 
     Candidates are the operating points, each at its own threshold; without any point they are all monitors,
     by their own answers. Those that give no scores are read as `recommended` reads them where their runs over
-    the calibration split lie beside. Where the run that a point was calibrated on is gone, or is of another
+    the calibration split lie beside; where that split is too small for a promise, what `recommended` says is
+    lacking is said here as well. Where the run that a point was calibrated on is gone, or is of another
     dataset, all is decided on the test split, as it is for own answers. `voids` says by monitor and prompt
     what makes a point's promise void.
     """
@@ -122,10 +123,10 @@ def decision_of(
     calibrations = [_calibration_run(judged) for judged in points]
     on_both = [(judged, of) for judged, of in zip(calibrations, read, strict=False) if judged is not None]
     is_calibrated = bool(points) and len(on_both) == n
-    if not points and (pairs := _answers_on_both(read)):
-        deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
-        return decision_facts(recommended(study, pairs, None, {}, deployment))
     deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
+    gives_answers_only = all(np.isnan(of.judged.scores).all() for of in read)
+    if not points and gives_answers_only and (pairs := _on_both(read)):
+        return decision_facts(recommended(study, pairs, None, {}, deployment))
     checks = shortcuts_over(study.paths.runs, data)
     if is_calibrated:
         pairs = [CandidateRuns(judged._replace(monitor=of.monitor), of) for judged, of in on_both]
@@ -164,9 +165,15 @@ def decision_of(
     recommendation["remarks"], recommendation["sentence"] = remarks(recommendation), sentence(recommendation)
     if not points and (more := _too_few(study.calibrate, n, data)) is not None:
         recommendation["remarks"].insert(0, f"Without a promise: {recommendation['sentence']}")
-        recommendation["decision"], recommendation["more"] = "insufficient", more
-        _with_file(recommendation, read)
-        recommendation["sentence"] = sentence(recommendation)
+        pairs = _on_both(read) if study.recommend.promise else []
+        if pairs:  # these scores are known: it may be that no number of questions helps
+            found = recommended(study, pairs, None, {}, deployment)
+            recommendation["decision"], recommendation["more"] = found["decision"], found["more"]
+            recommendation["sentence"] = found["sentence"]
+        else:
+            recommendation["decision"], recommendation["more"] = "insufficient", more
+            _with_file(recommendation, read)
+            recommendation["sentence"] = sentence(recommendation)
     return decision_facts(recommendation)
 
 
@@ -207,12 +214,12 @@ def _calibration_run(one: PointAt) -> Evaluation | None:
         return None
 
 
-def _answers_on_both(evaluations: Sequence[Evaluation]) -> list[CandidateRuns]:
-    """Pair monitors without scores with their runs over the calibration split; empty unless all can be."""
+def _on_both(evaluations: Sequence[Evaluation]) -> list[CandidateRuns]:
+    """Pair monitors with their runs over the calibration split; empty unless all have one."""
     pairs = []
     for of in evaluations:
         stem = escape(of.directory.name.rpartition(f"-{Split.TEST}-")[0])
-        if not (stem and np.isnan(of.judged.scores).all()):
+        if not stem:
             return []
         for directory in sorted(of.directory.parent.glob(f"{stem}-{Split.CALIBRATION}-*")):
             held = read_evaluation(of.data.parent, directory)
