@@ -19,8 +19,8 @@ from monitorbench.metrics.trainings import (
     common_place,
     directions,
     mean_directions,
-    over_seeds,
     spread,
+    spreads,
 )
 from monitorbench.metrics.words import add_chance
 from monitorbench.records import Category, Label, Task
@@ -39,17 +39,13 @@ def test_mean_sd_and_range():
     assert spread([None]) is None
 
 
-def test_only_what_has_several_seeds():
-    """One run shown as mean ± SD would claim a steadiness nobody measured."""
+def test_seeds_are_summed_up_by_cell_and_measure():
+    """Another training's adapter among the seeds would be taken for luck, and a number of none for 0."""
     numbers = {"auroc": 0.5, "miss_rate": None, "false_alarm_rate": 0.1, "miss_rate_at_far_5": 0.9}
     table = Table()
     for name, auroc in (("m+all_seed0", 0.5), ("m+all_seed1", 0.7), ("m+code", 0.5)):
         table.add(Place(name, "direct"), from_json({**numbers, "auroc": auroc}))
-    families = {"m+all": {0: "m+all_seed0", 1: "m+all_seed1"}, "m+code": {0: "m+code"}}
-    found = over_seeds(families, table)
-    assert set(found) == {"m+all"}
-    assert found["m+all"]["seeds"] == [0, 1]
-    overall = found["m+all"]["spread"]["direct"]["overall"]
+    overall = spreads(table, ["m+all_seed0", "m+all_seed1"])["direct"]["overall"]
     assert overall["auroc"]["mean"] == pytest.approx(0.6)
     assert "miss_rate" not in overall
 

@@ -20,6 +20,7 @@ from monitorbench.metrics.table import (
     is_cell,
     is_slice,
 )
+from monitorbench.metrics.trainings import spreads
 from monitorbench.metrics.words import CORRECTED, is_told, word
 from monitorbench.records import Split
 
@@ -37,6 +38,14 @@ def nested(results: Results) -> dict[str, Any]:
     """
     tree: dict[str, Any] = {k: of for k, of in results.items() if k not in ("table", "curves")}
     tree |= number_trees(results["table"], results["curves"]) | compared_trees(results)
+    tree["seeds"] = {
+        name: {
+            "adapters": [*by_seed.values()],
+            "seeds": [*by_seed],
+            "spread": spreads(results["table"], by_seed.values()),
+        }
+        for name, by_seed in results["seeds"].items()
+    }
     for monitor, by_prompt in results.get("operating_points", {}).items():
         of_monitor = tree["operating_points"] = {**tree["operating_points"], monitor: {}}
         for prompt, point in by_prompt.items():
@@ -170,6 +179,9 @@ def as_results(data: Mapping[str, Any]) -> Results:
     table, curves = read_trees(data)
     read_compared(table, data)
     tree = {key: value for key, value in data.items() if key not in _TREES}
+    tree["seeds"] = {
+        name: dict(zip(of["seeds"], of["adapters"], strict=True)) for name, of in data["seeds"].items()
+    }
     tree["matrix"] = {key: value for key, value in data["matrix"].items() if key != "words"}
     if points := data.get("operating_points"):
         tree["operating_points"] = {name: dict(by_prompt) for name, by_prompt in points.items()}

@@ -12,7 +12,7 @@ from monitorbench.metrics.score_facts import ScoreFacts
 from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import Curves
 from monitorbench.metrics.table import BASE, Compared, Numbers, Place, Table, base_of
-from monitorbench.metrics.trainings import DirectionsFacts, ObjectiveTest, Seeds
+from monitorbench.metrics.trainings import DirectionsFacts, ObjectiveTest
 from monitorbench.metrics.words import Matrix, is_told
 from monitorbench.records import Split
 
@@ -126,8 +126,8 @@ class Results(TypedDict):
     """What the words of trainings rest on."""
     directions: NotRequired[DirectionsFacts]
     """Cosines of linear heads; absent where fewer than two trainings have some."""
-    seeds: dict[str, Seeds]
-    """Adapter without its seed: the spread over several seeds of one training."""
+    seeds: dict[str, dict[int, str]]
+    """Training of several seeds: its adapters by seed; `trainings.spreads` sums them up."""
     objectives: list[ObjectiveTest]
     """Other objectives against `sft` on held-out cells."""
     exposures: dict[str, float]

@@ -12,7 +12,7 @@ of a head of the one and a head of the other, and of a training with itself over
 trainings can hardly be more alike than two seeds of one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, product
 from statistics import fmean, stdev
 from typing import NamedTuple, TypedDict
@@ -42,33 +42,12 @@ class SeedSpread(TypedDict):
     """The smallest and the largest."""
 
 
-class Seeds(TypedDict):
-    """The adapters of one base, subset and objective that differ in the seed alone."""
+def spreads(table: Table, adapters: Collection[str]) -> dict[str, dict[str, dict[str, SeedSpread]]]:
+    """Sum up adapters that differ in the seed alone, by prompt, cell and measure.
 
-    adapters: list[str]
-    seeds: list[int]
-    spread: dict[str, dict[str, dict[str, SeedSpread]]]
-    """Prompt, cell, measure; what no seed has a value for is left out."""
-
-
-def over_seeds(families: Mapping[str, Mapping[int, str]], table: Table) -> dict[str, Seeds]:
-    """Spreads over seeds, by the family's name; families of one seed are left out.
-
-    `families`: the name without the seed, then seed and adapter; `table` has the adapters' numbers.
+    What no seed has a value for is left out.
     """
-    return {
-        name: Seeds(
-            adapters=list(by_seed.values()),
-            seeds=list(by_seed),
-            spread=_spreads(table, list(by_seed.values())),
-        )
-        for name, by_seed in families.items()
-        if len(by_seed) > 1
-    }
-
-
-def _spreads(table: Table, adapters: Sequence[str]) -> dict[str, dict[str, dict[str, SeedSpread]]]:
-    spreads: dict[str, dict[str, dict[str, SeedSpread]]] = {}
+    found: dict[str, dict[str, dict[str, SeedSpread]]] = {}
     for prompt in dict.fromkeys(prompt for name, prompt in table.judged() if name in adapters):
         cells: dict[str, list[Numbers]] = {}
         for adapter in adapters:
@@ -77,8 +56,8 @@ def _spreads(table: Table, adapters: Sequence[str]) -> dict[str, dict[str, dict[
                     cells.setdefault(cell_name, []).append(numbers)
         for cell, of_seeds in cells.items():
             by_measure = {name: spread([of_seed[name].value for of_seed in of_seeds]) for name in MEASURES}
-            spreads.setdefault(prompt, {})[cell] = {name: s for name, s in by_measure.items() if s}
-    return spreads
+            found.setdefault(prompt, {})[cell] = {name: s for name, s in by_measure.items() if s}
+    return found
 
 
 def spread(values: Sequence[float | None]) -> SeedSpread | None:

@@ -26,7 +26,7 @@ from monitorbench.metrics.results import SCHEMA_VERSION, CorrelationFacts, Datas
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import Curves, add_numbers
 from monitorbench.metrics.table import BASE, NO_PROMPT, Numbers, Place, Table
-from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
+from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds, matched
 from monitorbench.metrics.words import add_chance, add_corrected
 from monitorbench.records import Split
@@ -94,7 +94,7 @@ def measured(
         stakes=study.stakes.model_dump(),
         adapters=adapters,
         matrix=add_corrected(table, trainings.keys(), study.transfer.auroc_margin),
-        seeds=over_seeds(families, table),
+        seeds={name: by_seed for name, by_seed in families.items() if len(by_seed) > 1},
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs)),
         correlation=_correlations(table, {e.monitor for e in evaluations if e.has_adapter}),

@@ -13,7 +13,7 @@ from monitorbench.metrics.marks import title
 from monitorbench.metrics.registry import MEASURES
 from monitorbench.metrics.results import Results, effects_of, is_trained, n_seeds
 from monitorbench.metrics.table import BAG_OF_WORDS, CHANCE, NO_PROMPT, Numbers, Place, place_of
-from monitorbench.metrics.trainings import SeedSpread
+from monitorbench.metrics.trainings import SeedSpread, spreads
 from monitorbench.metrics.words import LEVEL, Word, is_told, word
 from monitorbench.metrics.written import DASH, MINUS, counted, interval_of, rate, shown, value_of
 
@@ -130,8 +130,8 @@ def seed_rows(results: Results) -> list[tuple[str, ...]]:
             str(max(spread["n"] for spread in by_measure.values())),
             *(_spread(by_measure.get(measure)) for measure in MEASURES),
         )
-        for name, seeds in results["seeds"].items()
-        for prompt, by_cell in seeds["spread"].items()
+        for name, by_seed in results["seeds"].items()
+        for prompt, by_cell in spreads(results["table"], by_seed.values()).items()
         for cell in sorted(by_cell, key=place_of)
         if (by_measure := by_cell[cell])
     ]

@@ -12,7 +12,7 @@ from monitorbench.metrics.marks import SIGN, has_mark
 from monitorbench.metrics.registry import Measure
 from monitorbench.metrics.results import Results, effects_of, is_trained, n_seeds, short_names, training_of
 from monitorbench.metrics.table import Numbers
-from monitorbench.metrics.trainings import DirectionsFacts
+from monitorbench.metrics.trainings import DirectionsFacts, spread
 from monitorbench.metrics.words import Word, counts
 from monitorbench.metrics.words import word as word_of
 from monitorbench.metrics.written import rate, shown, value_of
@@ -82,10 +82,11 @@ def _grid(
 
 def _value(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> float | None:
     """A monitor's number, or the mean over a training's seeds."""
-    if family := results["seeds"].get(name):
-        spread = family["spread"].get(prompt, {}).get(cell, {}).get(measure)
-        return spread and spread["mean"]
-    return results["table"].value(name, prompt, measure, cell)
+    table = results["table"]
+    if by_seed := results["seeds"].get(name):
+        of_seeds = spread([table.value(adapter, prompt, measure, cell) for adapter in by_seed.values()])
+        return of_seeds and of_seeds["mean"]
+    return table.value(name, prompt, measure, cell)
 
 
 def word(numbers: Numbers) -> str:
