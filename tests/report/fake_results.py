@@ -9,7 +9,6 @@ from recommendation_page import fake_recommendation
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.choice.facts import decision_facts
 from monitorbench.metrics.columns import by_cell, columns
-from monitorbench.metrics.cost_fronts import cost_fronts, pareto_front
 from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.metrics_json import nested
 from monitorbench.metrics.rates import Judged
@@ -115,18 +114,6 @@ def fake_results(*, are_trainings: bool = True) -> Results:
     trainings = [(name, prompt) for name in TRAINED_ON for prompt in shapes]
     add_chance(table, {(name, prompt): [judged[name][prompt]] for name, prompt in trainings})
     names = [BASE, *TRAINED_ON]
-    pareto = {
-        prompt: [
-            names[i]
-            for i in pareto_front(
-                [
-                    (of["miss_rate"].value, of["false_alarm_rate"].value)
-                    for of in (table.parts(name, prompt)["overall"] for name in names)
-                ]
-            )
-        ]
-        for prompt in shapes
-    }
     checked = {f"{c}/{t}": fake_shortcuts(0.55 + 0.06 * i) for i, (c, t) in enumerate(CELLS)}
     curves: dict[str, list[CurvePoint]] = {
         name: [
@@ -186,16 +173,6 @@ def fake_results(*, are_trainings: bool = True) -> Results:
             }
             for i, name in enumerate(names)
         },
-        "cost_fronts": cost_fronts(
-            [(*key, table.parts(*key)["overall"]) for key in table.judged()],
-            {
-                (name, p): {"tokens": 251.4, "seconds": 0.4 + i + j / 10}
-                if name in names
-                else {"tokens": 0.0, "seconds": 0.0}
-                for i, name in enumerate(judged)
-                for j, p in enumerate(judged[name])
-            },
-        ),
         "decision": decision_facts(fake_recommendation("none", BASE, f"{BASE}+all", threshold)),
         "schema_version": SCHEMA_VERSION,
         "dataset": {"name": "starter", "directory": "starter-ab12cd34ef56", "n_test": 280},
@@ -222,7 +199,6 @@ def fake_results(*, are_trainings: bool = True) -> Results:
             **DRAWS,
         ),
         "trained_on": TRAINED_ON,
-        "pareto": pareto,
         "headline": {},
         "unscored": {},
         "scores": {},

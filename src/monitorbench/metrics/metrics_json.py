@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.cost_fronts import cost_fronts, rate_fronts
 from monitorbench.metrics.prompts import shared_numbers, spread_of
 from monitorbench.metrics.registry import as_json, from_json
 from monitorbench.metrics.results import SCHEMA_VERSION, Results, effects_of, numbers_at
@@ -26,7 +27,11 @@ from monitorbench.records import Split
 
 _OF_POINTS = {Split.TEST: "rates", Split.CALIBRATION: "calibration"}
 _COST = ("expected_cost", "expected_cost_ci")
-_TREES = ("monitors", "slices", "macro", "overall", "transfer", "effects", "chance", "prompts")
+_TREES = (
+    *("monitors", "slices", "macro", "overall", "transfer", "effects", "chance", "prompts"),
+    *("pareto", "cost_fronts"),
+)
+"""Keys that are made of the table anew."""
 
 
 def nested(results: Results) -> dict[str, Any]:
@@ -38,6 +43,8 @@ def nested(results: Results) -> dict[str, Any]:
     """
     tree: dict[str, Any] = {k: of for k, of in results.items() if k not in ("table", "curves")}
     tree |= number_trees(results["table"], results["curves"]) | compared_trees(results)
+    tree["pareto"] = rate_fronts(results["table"])
+    tree["cost_fronts"] = cost_fronts(results["table"], results["usage"])
     tree["seeds"] = {
         name: {
             "adapters": [*by_seed.values()],

@@ -4,7 +4,7 @@ from typing import Any, NotRequired, TypedDict
 
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.cost_fronts import CostFronts, UsageFacts
+from monitorbench.metrics.cost_fronts import UsageFacts
 from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
 from monitorbench.metrics.prompts import WordingChoice
@@ -134,8 +134,6 @@ class Results(TypedDict):
     """Adapter: how often its training showed each sample on average; absent where not known."""
     trained_on: dict[str, list[str]]
     """Adapter: the `category/task` cells it was trained on."""
-    pareto: dict[str, list[str]]
-    """Prompt: the monitors on the front of overall (MR, FAR)."""
     shortcuts: dict[str, ShortcutMarks]
     """Checks that tell the labels apart without reading, by `category/task` cell and by stratum named as in
     `slices`; of the test split, or of all splits where they are shares of one pool."""
@@ -145,8 +143,6 @@ class Results(TypedDict):
     """Monitor, prompt; absent where no calibration was given."""
     usage: dict[str, dict[str, UsageFacts]]
     """Monitor, prompt: seconds, tokens and money an answer."""
-    cost_fronts: CostFronts
-    """Cost, quality: who is on the front of both."""
     scores: dict[str, dict[str, ScoreFacts]]
     """Monitor, prompt: scores that are bounds, and those that contradict their label."""
     wordings: NotRequired[dict[str, WordingChoice]]

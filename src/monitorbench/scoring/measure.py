@@ -12,20 +12,14 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL, BoolArray, by_cell, by_stratum, stratum_name
-from monitorbench.metrics.cost_fronts import (
-    CostFronts,
-    cost_fronts,
-    cost_per_verdict,
-    pareto_front,
-    pearson,
-)
+from monitorbench.metrics.cost_fronts import pearson, rates_by_prompt
 from monitorbench.metrics.points_in_words import notes
 from monitorbench.metrics.prompts import add_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import SCHEMA_VERSION, CorrelationFacts, DatasetFacts, Results
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import Curves, add_numbers
-from monitorbench.metrics.table import BASE, NO_PROMPT, Numbers, Place, Table
+from monitorbench.metrics.table import BASE, Numbers, Place, Table
 from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds, matched
 from monitorbench.metrics.words import add_chance, add_corrected
@@ -100,14 +94,9 @@ def measured(
         correlation=_correlations(table, {e.monitor for e in evaluations if e.has_adapter}),
         exposures={e.monitor: e.exposures for e in evaluations if e.exposures is not None},
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
-        pareto={
-            prompt: [list(rates)[i] for i in pareto_front(list(rates.values()))]
-            for prompt, rates in _rates_by_prompt(table).items()
-        },
         shortcuts=baselines.shortcuts,
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
         usage=_by_judge(evaluations, lambda evaluation: evaluation.usage),
-        cost_fronts=_cost_fronts(table, evaluations),
         scores=_by_judge(evaluations, lambda evaluation: evaluation.score_facts),
         decision=decision,
     )
@@ -122,16 +111,6 @@ def _by_judge(evaluations: Sequence[Evaluation], of: Callable[[Evaluation], T]) 
     for evaluation in evaluations:
         by_monitor.setdefault(evaluation.monitor, {})[evaluation.prompt] = of(evaluation)
     return by_monitor
-
-
-def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
-    """Cost fronts over all monitors, prompts and baselines together."""
-    usages = {(evaluation.monitor, evaluation.prompt): evaluation.usage for evaluation in evaluations}
-    costs = {
-        (name, prompt): cost_per_verdict(usages.get((name, prompt)), is_baseline=prompt == NO_PROMPT)
-        for name, prompt in table.judged()
-    }
-    return cost_fronts([(*key, table.parts(*key)[OVERALL]) for key in costs], costs)
 
 
 def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:
@@ -263,19 +242,8 @@ def _correlations(table: Table, adapters: Collection[str]) -> dict[str, Correlat
     them for such.
     """
     facts = {}
-    for prompt, rates in _rates_by_prompt(table).items():
+    for prompt, rates in rates_by_prompt(table).items():
         points = [of for name, of in rates.items() if name not in adapters]
         r = pearson([miss for miss, _ in points], [alarm for _, alarm in points])
         facts[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
     return facts
-
-
-def _rates_by_prompt(table: Table) -> dict[str, dict[str, tuple[float | None, float | None]]]:
-    """MR and FAR over all samples by prompt and monitor, baselines apart."""
-    by_prompt: dict[str, dict[str, tuple[float | None, float | None]]] = {}
-    for name, prompt in sorted(table.judged(), key=lambda judged: judged[1]):
-        if prompt != NO_PROMPT:
-            numbers = table.parts(name, prompt)[OVERALL]
-            rates = numbers["miss_rate"].value, numbers["false_alarm_rate"].value
-            by_prompt.setdefault(prompt, {})[name] = rates
-    return by_prompt
