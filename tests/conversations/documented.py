@@ -3,6 +3,7 @@
 All have the same: a thought, a call of the tool `bash`, its result and an answer.
 """
 
+import json
 from typing import Any
 
 from monitorbench.records import Message, Role, ToolCall
@@ -12,6 +13,12 @@ PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 ARGUMENTS = {"cmd": "ls", "all": True, "depth": 2}
 SENT = '{"cmd": "ls", "all": true, "depth": 2}'
 FUNCTION = {"name": "bash", "arguments": SENT}
+_AUTOGEN = {
+    "id": "6f1c2b1e-8d1b-4b52-9a30-0a3f5d6c7e21",
+    "metadata": {},
+    "models_usage": {"prompt_tokens": 71, "completion_tokens": 15},
+    "created_at": "2026-11-02T09:14:31.120394Z",
+}
 
 FORMS: dict[str, Any] = {
     "ours": [
@@ -247,6 +254,100 @@ FORMS: dict[str, Any] = {
         {"role": "tool", "content": "a.txt", "tool_call_id": "call_1", "function": "bash", "error": None},
         {"role": "assistant", "source": "generate", "content": [{"type": "text", "text": "Done."}]},
     ],
+    "cohere": [
+        {"role": "user", "content": "List."},
+        {
+            "role": "assistant",
+            "tool_plan": "I look.",
+            "tool_calls": [{"id": "bash_1", "type": "function", "function": FUNCTION}],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": "bash_1",
+            "content": [{"type": "document", "document": {"id": "1", "data": "a.txt"}}],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
+    ],
+    "cohere, its first version": {
+        "model": "command-r-plus-08-2024",
+        "preamble": "Be brief.",
+        "chat_history": [
+            {"role": "USER", "message": "List."},
+            {
+                "role": "CHATBOT",
+                "message": "I look.",
+                "tool_calls": [{"name": "bash", "parameters": ARGUMENTS}],
+            },
+            {
+                "role": "TOOL",
+                "tool_results": [
+                    {"call": {"name": "bash", "parameters": {}}, "outputs": [{"text": "a.txt"}]}
+                ],
+            },
+            {"role": "CHATBOT", "message": "Done."},
+        ],
+        "text": "Done.",
+        "finish_reason": "COMPLETE",
+        "meta": {"api_version": {"version": "1"}, "billed_units": {"input_tokens": 5}},
+    },
+    "sharegpt": {
+        "conversations": [
+            {"from": "human", "value": "List."},
+            {"from": "function_call", "value": json.dumps({"name": "bash", "arguments": ARGUMENTS})},
+            {"from": "observation", "value": "a.txt"},
+            {"from": "gpt", "value": "Done.", "weight": 1},
+        ],
+        "system": "Be brief.",
+    },
+    "autogen": {
+        "messages": [
+            {**_AUTOGEN, "type": "TextMessage", "source": "user", "content": "List."},
+            {**_AUTOGEN, "type": "ThoughtEvent", "source": "assistant", "content": "I look."},
+            {
+                **_AUTOGEN,
+                "type": "ToolCallRequestEvent",
+                "source": "assistant",
+                "content": [{"id": "call_1", "name": "bash", "arguments": SENT}],
+            },
+            {
+                **_AUTOGEN,
+                "type": "ToolCallExecutionEvent",
+                "source": "assistant",
+                "content": [{"call_id": "call_1", "name": "bash", "content": "a.txt", "is_error": False}],
+            },
+            {**_AUTOGEN, "type": "TextMessage", "source": "assistant", "content": "Done."},
+        ],
+        "stop_reason": None,
+    },
+    "autogen's models": [
+        {"type": "UserMessage", "source": "user", "content": "List."},
+        {
+            "type": "AssistantMessage",
+            "source": "assistant",
+            "thought": "I look.",
+            "content": [{"id": "call_1", "name": "bash", "arguments": SENT}],
+        },
+        {
+            "type": "FunctionExecutionResultMessage",
+            "content": [{"call_id": "call_1", "name": "bash", "content": "a.txt", "is_error": False}],
+        },
+        {"type": "AssistantMessage", "source": "assistant", "content": "Done."},
+    ],
+    "autogen 0.2": [
+        {"role": "user", "content": "List."},
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning_content": "I look.",
+            "tool_calls": [{"id": "call_1", "type": "function", "function": FUNCTION}],
+        },
+        {
+            "role": "tool",
+            "content": "a.txt",
+            "tool_responses": [{"tool_call_id": "call_1", "role": "tool", "content": "a.txt"}],
+        },
+        {"role": "assistant", "content": "Done."},
+    ],
     "litellm": [
         {"role": "user", "content": "List."},
         {
@@ -271,6 +372,7 @@ READ = (
 )
 """What most of them say."""
 
+_BRIEF = Message(role=Role.SYSTEM, content="Be brief.")
 _OF_THE_USER = Message(role=Role.USER, content="a.txt")
 
 
@@ -286,6 +388,35 @@ EXPECTED: dict[str, tuple[Message, ...]] = dict.fromkeys(FORMS, READ) | {
         *READ[2:],
     ),
     "anthropic": (READ[0], _called("toolu_1"), _OF_THE_USER, READ[3]),
+    "cohere": (
+        READ[0],
+        _called("bash_1"),
+        READ[2].model_copy(update={"content": '{"id": "1", "data": "a.txt"}', "tool_call_id": "bash_1"}),
+        READ[3],
+    ),
+    "cohere, its first version": (
+        _BRIEF,
+        READ[0],
+        _called("").model_copy(update={"content": "I look.", "thinking": ""}),
+        Message(
+            role=Role.TOOL,
+            content='[{"call": {"name": "bash", "parameters": {}}, "outputs": [{"text": "a.txt"}]}]',
+        ),
+        READ[3],
+    ),
+    "sharegpt": (
+        _BRIEF,
+        READ[0],
+        _called("").model_copy(update={"thinking": ""}),
+        READ[2].model_copy(update={"tool_call_id": ""}),
+        READ[3],
+    ),
+    "autogen": (
+        READ[0],
+        Message(role=Role.ASSISTANT, thinking="I look."),
+        Message(role=Role.ASSISTANT, tool_calls=(CALL,)),
+        *READ[2:],
+    ),
     "bedrock": (READ[0], _called("tooluse_1"), _OF_THE_USER, READ[3]),
     **dict.fromkeys(
         ("google", "google, as its library writes it"),

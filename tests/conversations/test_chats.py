@@ -129,13 +129,33 @@ def test_why_a_provider_stopped_is_neither_refused_nor_told(why: str):
     assert message == Message(role=Role.ASSISTANT, content="a")
 
 
+@pytest.mark.parametrize(
+    ("call_id", "is_shown"),
+    [
+        ("function-call-14336847574026984983", False),
+        ("adk-2f1cb0c7-1f1e-4b0a-9a33-1c2b3d4e5f60", False),
+        ("5ubnbwd3", False),
+        ("q4-aUL_MH-Wux_8P4eJ2A-s", False),
+        ("delete the logs", True),
+        ("passwords", True),
+        ("Delete-The-Files_Now-Please", True),
+    ],
+)
+def test_an_id_that_a_server_made_is_not_shown(call_id: str, is_shown: bool):
+    """Else each call of Gemini's would come with a line of noise; or words could hide as an id."""
+    call = {"functionCall": {"id": call_id, "name": "bash", "args": {"cmd": "ls"}}}
+    (message,) = messages_in([{"role": "model", "parts": [call]}], "x", "refuse")
+    assert (call_id in message.content) == is_shown
+    assert message.tool_calls == (ToolCall(id=call_id, name="bash", arguments='{"cmd": "ls"}'),)
+
+
 UNKNOWN = [
     {"role": "assistant", "content": {"do": "MARKER"}},
     {"role": "assistant", "content": [{"type": "computer_call", "action": "MARKER"}]},
     {"role": "assistant", "content": [{"type": "text", "text": {"value": "MARKER"}}]},
     {"role": "assistant", "content": [{"type": "text", "text": "a", "note": "MARKER"}]},
     {"role": "assistant", "content": "a", "plan": {"deep": ["MARKER"]}},
-    {"role": "assistant", "tool_calls": [{"name": "bash", "parameters": {"cmd": "MARKER"}}]},
+    {"role": "assistant", "tool_calls": [{"name": "bash", "params": {"cmd": "MARKER"}}]},
     {"role": "assistant", "tool_calls": [{"function": {"name": "bash", "kwargs": {"cmd": "MARKER"}}}]},
     {"role": "assistant", "tool_calls": [{"name": "f", "arguments": "{}", "args": {"cmd": "MARKER"}}]},
     {"role": "assistant", "tool_calls": [{"function": {"name": "a"}, "custom": {"name": "MARKER"}}]},
@@ -195,8 +215,10 @@ def test_what_other_rows_hold_changes_no_conversation(suffix: str, tmp_path: Pat
         ('\ufeff[{"role": "user", "content": "a"}]', True, False),
         ('[{""role"": ""user"", ""content"": ""a""}]', False, True),
         ('{"conversation": [{"role": "user", "content": "a"}]}', False, True),
-        ('[{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]', False, True),
-        ('{"conversations": [{"from": "human", "value": "a"}]}', False, True),
+        ('[{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]', True, False),
+        ('{"conversations": [{"from": "human", "value": "a"}]}', True, False),
+        ('[{"type": "TextMessage", "source": "user", "content": "a"}]', True, False),
+        ('{"message": {"role": "assistant", "content": "a"}}', True, False),
         ('{"from": "Rome", "value": [1]}', False, False),
         ("[HumanMessage(content='a'), AIMessage(content='b')]", False, True),
         ("[ChatCompletionMessage(content='a', role='assistant')]", False, True),

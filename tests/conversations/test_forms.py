@@ -63,6 +63,21 @@ def test_a_medium_is_named(part: dict[str, Any]):
     assert not unread_content([message.model_copy(update={"content": f"the [{kind}] of [x]"})])
 
 
+def test_agents_are_named_and_each_result_answers_its_call():
+    """Else several agents would read as one, and what a tool gave as the answer to another call."""
+    image, summary, handoff, *results = messages_in(POOL["agents of autogen"], "response", "refuse")
+    assert (image.role, image.content) == (Role.USER, "Look.\n[image]")
+    assert '{"agent": "coder"' in summary.content
+    assert (handoff.role, handoff.content) == (
+        Role.ASSISTANT,
+        'Take it.\n{"agent": "coder", "target": "user"}',
+    )
+    assert [(one.role, one.content, one.tool_call_id) for one in results] == [
+        (Role.TOOL, "a", "call_0"),
+        (Role.TOOL, "a", "call_1"),
+    ]
+
+
 def test_a_document_that_is_text_is_text():
     """Else the text that a user hands in would pass unread."""
     source = {"type": "text", "media_type": "text/plain", "data": "rm -rf /"}
@@ -128,6 +143,21 @@ POOL: dict[str, Any] = {
     "saved by langchain": [
         {"type": "human", "data": {"content": "x", "type": "human"}},
         {"type": "ai", "data": {"content": "y", "tool_calls": []}},
+    ],
+    "agents of autogen": [
+        {"type": "MultiModalMessage", "source": "user", "content": ["Look.", {"data": PNG}]},
+        {
+            "type": "ToolCallSummaryMessage",
+            "source": "coder",
+            "content": "a.txt",
+            "tool_calls": [{"id": "call_1", "name": "bash", "arguments": "{}"}],
+            "results": [{"call_id": "call_1", "name": "bash", "content": "a.txt", "is_error": False}],
+        },
+        {"type": "HandoffMessage", "source": "coder", "target": "user", "content": "Take it.", "context": []},
+        {
+            "type": "FunctionExecutionResultMessage",
+            "content": [{"call_id": f"call_{i}", "name": "bash", "content": "a"} for i in range(2)],
+        },
     ],
     "google's request": {
         "systemInstruction": {"role": "user", "parts": [{"text": "Be brief."}]},
@@ -228,6 +258,8 @@ def _released(conversation: Any, folder: Path) -> str:
 
 def _logged(conversation: Any, _: Path) -> str:
     assume(isinstance(conversation, list))
+    # In a log these are a monitor's notes beside the message, which tell what it said of it.
+    assume(not any(isinstance(one, dict) and one.get("metadata") for one in conversation))
     said, own = inspect_log.messages({"messages": conversation})
     return transcript((*said, *own))
 

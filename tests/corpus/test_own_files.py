@@ -225,12 +225,12 @@ def test_a_truncated_gzip_is_one_line(studies: dict[str, Study], tmp_path: Path,
 # --- Inspect AI logs -----------------------------------------------------------------------------------
 
 
-def write_log(path: Path, scores: Sequence[str]) -> Path:
+def write_log(path: Path, scores: Sequence[str], status: str = "success") -> Path:
     """An `.eval` archive: two epochs of each sample, whose scorer `judge` said `scores[i]`."""
     spec = {"eval_id": "E1", "run_id": "R1", "task": "suite/sabotage", "model": "vendor/model"}
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log:
-        log.writestr("header.json", json.dumps({"version": 2, "status": "success", "eval": spec}))
+        log.writestr("header.json", json.dumps({"version": 2, "status": status, "eval": spec}))
         for number, score in enumerate(scores):
             for epoch in (1, 2):
                 sample = {
@@ -263,6 +263,13 @@ def test_a_logs_scores_become_labels(studies: dict[str, Study], tmp_path: Path):
         assert sample.task is Task.CODE
     groups = [{sample.group_id for sample in some} for some in splits.values()]
     assert sum(map(len, groups)) == len(set().union(*groups)) == 24, "epochs of a sample are one group"
+
+
+def test_how_a_logs_run_ended_stays_with_the_dataset(studies: dict[str, Study], tmp_path: Path):
+    """Else nobody could tell from a dataset that it is the beginning of a run which was cut off."""
+    write_log(tmp_path / "logs" / "cut.eval", ["I", "C"] * 6, status="cancelled")
+    directory = ensure(using(studies["inspect_log"], tmp_path / "logs", tmp_path / "data", **SCORED))
+    assert read_finished(directory)["results"]["logs"] == {"cut.eval": "cancelled"}
 
 
 def test_a_log_may_have_names_of_its_own(studies: dict[str, Study], tmp_path: Path):

@@ -87,6 +87,28 @@ def _waiting(desk: Path, root: Path, *arguments: str) -> Iterator[subprocess.Pop
         process.wait()
 
 
+@pytest.mark.parametrize(
+    ("sent", "state", "said"),
+    [
+        (signal.SIGKILL, "failed", "run 1 of 1, seed=2: failed with exit code -9"),
+        (signal.SIGTERM, "pending", "run 1 of 1, seed=2: stopped, pending"),
+    ],
+)
+def test_a_run_that_is_ended_from_outside_has_one_state(
+    sent: signal.Signals, state: str, said: str, desk: Path, root: Path
+):
+    """The command said failed and the listing pending: nobody would know whether it is to be done again."""
+    with _waiting(
+        desk, root, str(root / "slurm" / "submit.py"), "train/echo.py", "seed=2", "--local"
+    ) as process:
+        (sweep,) = (desk / "runs" / "sweeps").iterdir()
+        os.kill(json.loads((sweep / "run-000.running").read_text())["pid"], sent)
+        _, shown = process.communicate()
+    assert process.returncode == 1
+    assert said in shown.splitlines()
+    assert _counts(sweep) == {state: 1}
+
+
 @pytest.mark.slow
 def test_a_stopped_run_is_pending_and_resumes(desk: Path, root: Path, python: Python):
     """A run that was told to stop is no failure: counted as one, nobody would trust the table."""

@@ -15,6 +15,7 @@ from monitorbench.conversations import quiet
 from monitorbench.conversations.forms import ITEMS, MARKS, ROLES
 from monitorbench.conversations.pieces import as_json
 from monitorbench.conversations.read import MessageReader, NoChat, UnknownContent, kind_of
+from monitorbench.conversations.speakers import is_spoken
 from monitorbench.records import Message, Role
 
 _SYSTEM = (
@@ -23,10 +24,14 @@ _SYSTEM = (
     "systemInstruction",
     "system_instruction",
     "system_instructions",
+    "preamble",
     "gen_ai.system_instructions",
 )
 _LISTS = (
+    "chat_history",
+    "conversations",
     "messages",
+    "message",
     "contents",
     "input",
     "output",
@@ -38,7 +43,7 @@ _LISTS = (
 """Fields of requests and answers of the providers' APIs that hold messages, in the order of the talk."""
 _ANSWERS = frozenset(("output", "choices", "candidates", "gen_ai.output.messages"))
 """Fields of `_LISTS` of which a plain text is the model's."""
-AROUND = frozenset(("messages", "contents", "choices", "candidates"))
+AROUND = frozenset(("chat_history", "conversations", "messages", "contents", "choices", "candidates"))
 """Fields of `_LISTS` that mark an object as holding a chat."""
 _MARK = re.compile(r"^\[([\w. ]+)\]$", re.MULTILINE)
 _BEGINS_LIKE_JSON = "^[\\s\ufeff]*" + r"""(?:```\w*\s*)?(?:[\\"]+|\(|array\()?\s*[\[{]"""
@@ -166,15 +171,8 @@ def _looks_like_a_chat(text: str) -> bool:
 
 
 def _holds_a_chat(value: object) -> bool:
-    """Whether a value, or one of an object's, is a chat or has turns of `from` and `value`."""
-    return any(
-        is_chat(inner)
-        or (
-            isinstance(inner, list)
-            and any(isinstance(turn, Mapping) and {"from", "value"} <= set(turn) for turn in inner)
-        )
-        for inner in (value, *(value.values() if isinstance(value, Mapping) else ()))
-    )
+    """Whether a value, or one of an object's, is a chat."""
+    return any(is_chat(inner) for inner in (value, *(value.values() if isinstance(value, Mapping) else ())))
 
 
 def _value_of(text: str) -> object:
@@ -218,15 +216,16 @@ def is_chat(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
     if _is_message(value):
-        return value.get("role", value.get("type")) in (*ROLES, *ITEMS)
+        return is_spoken(value) or value.get("role", value.get("type")) in (*ROLES, *ITEMS)
     if any(isinstance(value.get(name), list) for name in AROUND):
         return True
-    return any(is_chat(value.get(name)) or is_chat(_answer(value.get(name))) for name in ("input", "output"))
+    inner = (value.get(name) for name in ("input", "output", "message"))
+    return any(is_chat(one) or is_chat(_answer(one)) for one in inner)
 
 
 def _is_message(value: Mapping[str, Any]) -> bool:
     kind = value.get("type")
-    return "role" in value or (
+    return ("role" in value or is_spoken(value)) or (
         isinstance(kind, str) and (kind in ITEMS or (kind in ROLES or kind == "constructor"))
     )
 
@@ -259,6 +258,12 @@ def _enclosed(
             inner = _answer(item) if name in _ANSWERS else item
             messages += reader.messages(inner, place)
     other_fields = {name: value for name, value in given.items() if name not in (*_SYSTEM, *_LISTS)}
+    if "chat_history" in given and isinstance(
+        text := given.get("text"), str
+    ):  # an answer of Cohere's first form
+        del other_fields["text"]
+        if not messages or messages[-1] != Message(role=Role.ASSISTANT, content=text):
+            messages += reader.messages({"role": "assistant", "content": text}, f"{where}.text")
     remaining = quiet.remainder(other_fields)
     if remaining is not None and unknown == "refuse":
         raise NoChat(f"{where}: unknown field {next(iter(remaining))!r} beside the messages")  # type: ignore[call-overload]

@@ -21,8 +21,12 @@ ROLES: Mapping[str, Role] = {
     "model": Role.ASSISTANT,
     "tool": Role.TOOL,
     "function": Role.TOOL,
+    "SYSTEM": Role.SYSTEM,
+    "USER": Role.USER,
+    "CHATBOT": Role.ASSISTANT,
+    "TOOL": Role.TOOL,
 }
-"""Roles by their name in any form: OpenAI's, LangChain's (`human`, `ai`), Google's (`model`)."""
+"""Roles by their name in any form: OpenAI's, LangChain's (`human`), Google's (`model`), Cohere's."""
 
 OWN_MESSAGE = {
     "role": Use.ROLE,

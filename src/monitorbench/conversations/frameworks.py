@@ -1,4 +1,4 @@
-"""Whitelists of the frameworks' forms: LangChain, the AI SDK, OpenTelemetry, Inspect, LiteLLM and OpenRouter.
+"""Whitelists of the frameworks' forms: LangChain, the AI SDK, OpenTelemetry, Inspect, LiteLLM and others.
 
 As documented in November 2026:
 - LangChain, messages and standard content blocks: https://docs.langchain.com/oss/python/langchain/messages
@@ -7,6 +7,7 @@ As documented in November 2026:
 - Inspect AI, `ChatMessage` and `Content`: https://inspect.aisi.org.uk/reference/inspect_ai.model.html
 - LiteLLM's additions: https://docs.litellm.ai/docs/reasoning_content
 - OpenRouter's `reasoning_details`: https://openrouter.ai/docs/use-cases/reasoning-tokens
+- AutoGen and ShareGPT: see `speakers`
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,16 @@ MESSAGE: Mapping[str, Use] = {
     "error": Use.ERROR,
     "source": Use.QUIET,
     "tool_call_from": Use.QUIET,
+    # AutoGen, as `speakers` puts it
+    "agent": Use.FLAG,
+    "thought": Use.THOUGHT,
+    "is_error": Use.FLAG,
+    "target": Use.FLAG,
+    "context": Use.VALUE,
+    "results": Use.VALUE,
+    **dict.fromkeys(("models_usage", "metadata", "created_at"), Use.QUIET),
+    # ShareGPT
+    "weight": Use.QUIET,
 }
 CALL: Mapping[str, Use] = {
     # LangChain; `error` is of a call that its parser could not read
@@ -200,26 +211,3 @@ PARTS: Mapping[str, Form] = {
         }
     ),
 }
-
-_LANGCHAIN_PATH = (
-    *("langchain", "langchain_core", "schema", "messages"),
-    *("system", "human", "ai", "tool", "function"),
-)
-
-
-def unwrapped(given: object) -> object:
-    """A message of LangChain without what its two ways of saving put around it."""
-    if not isinstance(given, Mapping) or "role" in given:
-        return given
-    inner, path = given.get("kwargs"), given.get("id")
-    is_saved = {**given, "id": 0, "kwargs": 0} == {"lc": 1, "type": "constructor", "id": 0, "kwargs": 0}
-    if is_saved and isinstance(path, list):
-        name = str(path[-1]).removesuffix("Chunk").removesuffix("Message").lower() if path else ""
-        is_known = all(step in _LANGCHAIN_PATH for step in path[:-1])
-        if is_known and isinstance(inner, Mapping) and inner.get("type", name) == name:
-            return {"type": name, **inner}
-    inner, kind = given.get("data"), given.get("type")
-    is_boxed = (
-        set(given) == {"type", "data"} and isinstance(inner, Mapping) and inner.get("type", kind) == kind
-    )
-    return {"type": kind, **inner} if is_boxed and isinstance(inner, Mapping) else given

@@ -1,4 +1,4 @@
-"""Whitelists of the providers' forms: OpenAI, Anthropic, Google, Amazon Bedrock and Mistral.
+"""Whitelists of the providers' forms: OpenAI, Anthropic, Google, Amazon Bedrock, Mistral and Cohere.
 
 As documented in November 2026:
 - OpenAI chat completions and Responses: https://platform.openai.com/docs/api-reference
@@ -7,6 +7,7 @@ As documented in November 2026:
   writes the same names with underscores
 - Amazon Bedrock, Converse: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ContentBlock.html
 - Mistral, content chunks: https://docs.mistral.ai/api
+- Cohere, chat: https://docs.cohere.com/reference/chat, and its first version: https://docs.cohere.com/reference/chat-v1
 """
 
 import re
@@ -34,6 +35,11 @@ MESSAGE: Mapping[str, Use] = {
     "reasoning": Use.THOUGHT,
     "name": Use.CALLED,
     "audio": Use.MEDIA,
+    # Cohere; `message` and `tool_results` of its first version
+    "message": Use.TEXT,
+    "tool_plan": Use.THOUGHT,
+    "tool_results": Use.VALUE,
+    "citations": Use.VALUE,
     **_with_underscores(
         {
             **dict.fromkeys(("safetyRatings", "citationMetadata", "groundingMetadata"), Use.VALUE),
@@ -70,6 +76,7 @@ CALL: Mapping[str, Use] = {
     "function": Use.BOX,
     "custom": Use.BOX,
     "input": Use.ARGUMENTS,
+    "parameters": Use.ARGUMENTS,
 }
 _ANTHROPIC_CALL = Form(
     {
@@ -144,6 +151,7 @@ _ANTHROPIC_PARTS: Mapping[str, Form] = {
             "title": Use.TEXT,
             "context": Use.TEXT,
             "source": Use.MEDIA,
+            "document": Use.VALUE,  # Cohere's, of a tool's result
             "citations": Use.QUIET,
             "cache_control": Use.QUIET,
         },

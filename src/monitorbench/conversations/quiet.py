@@ -14,6 +14,7 @@ _WORDS = frozenset(
     input-streaming input-available output-available output-error partial-call call result success
     input generate operator stop eos eos_token end_turn max_tokens length stop_sequence content_filter
     pause_turn guardrail_intervened content_filtered STOP MAX_TOKENS SAFETY RECITATION LANGUAGE OTHER
+    COMPLETE TOOL_CALL STOP_SEQUENCE
     BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL TEXT commentary final_answer final auto low
     high original default standard priority
     chat.completion chat.completion.chunk response web_search mcp_call code_execution direct v0 v1
@@ -32,13 +33,13 @@ _MODEL = re.compile(
     re.IGNORECASE,
 )
 _MADE_ID = re.compile(
-    r"(call|for_tool_call|toolu|tooluse|srvtoolu|mcptoolu|fc|ctc|mcp|msg|rs|ws|fs|ci|cu|ig|resp|chatcmpl|chatcmpl-tool|tool|run|lc_run|"
+    r"(call|function-call|adk|for_tool_call|toolu|tooluse|srvtoolu|mcptoolu|fc|ctc|mcp|msg|rs|ws|fs|ci|cu|ig|resp|chatcmpl|chatcmpl-tool|tool|run|lc_run|"
     r"gen|req|fp|aitxt|functions\.\w+)[-_:]+[\w-]{1,80}"
-    r"|[0-9a-f]{12,40}(-\d{1,6})?|[A-Za-z0-9]{22}"
+    r"|(?=.*[a-z])(?=.*\d)[a-z0-9]{8}|[0-9a-f]{12,40}(-\d{1,6})?|[A-Za-z0-9]{22}"
     r"|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     r"|[a-z]{0,6}[-_]?\d{1,12}|[a-z]"
     r"|(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)[A-Za-z0-9]{9,32}"
-    r"|(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)(?=[^_-]*([_-][^_-]*){1,3}$)[A-Za-z0-9_-]{20,28}"
+    r"|(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)(?=[^_-]*([_-][^_-]*){1,5}$)[A-Za-z0-9_-]{20,28}"
 )
 _NUMBERED = re.compile(r"[-_:.]\w{1,40}")
 _BASE64 = re.compile(

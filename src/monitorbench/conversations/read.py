@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from monitorbench.conversations import quiet
 from monitorbench.conversations.forms import CALL, ITEMS, MESSAGE, ROLES, part_form
-from monitorbench.conversations.frameworks import unwrapped
 from monitorbench.conversations.pieces import Pieces, as_json, parsed
+from monitorbench.conversations.speakers import with_roles
 from monitorbench.conversations.uses import Form, Use
 from monitorbench.records import Message, Role, ToolCall
 
@@ -36,7 +36,10 @@ class MessageReader:
     def messages(self, given: object, where: str) -> list[Message]:
         """Return a message, followed by the results of tools that ran inside it; raises `NoChat`."""
         _written(given, where)
-        given = unwrapped(given)
+        return [message for inner in with_roles(given) for message in self._message(inner, where)]
+
+    def _message(self, given: object, where: str) -> list[Message]:
+        """Read a message whose speaker is a role, or which is an item of OpenAI's Responses."""
         if not isinstance(given, Mapping):
             raise NoChat(f"{where}: expected an object with role and content, found {kind_of(given)}")
         kind = given.get("type")

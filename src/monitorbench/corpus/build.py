@@ -97,7 +97,7 @@ def directory_of(study: Study) -> RunDirectory:
 
 def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, Any]:
     # Each kind imports its own: datasets of a user's files need none of the packages that parse code.
-    meaning: dict[str, str] = {}
+    facts: dict[str, Any] = {}
     match study.dataset:
         case StarterDataset() as dataset:
             from monitorbench.corpus import starter
@@ -114,15 +114,17 @@ def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, 
         case dataset:
             from monitorbench.corpus import own_files
 
-            samples, dropped = own_files.assemble(dataset)
+            samples, dropped, run_statuses = own_files.assemble(dataset)
+            if run_statuses:
+                facts["logs"] = run_statuses
             for kind, text in own_files.published_prompts(dataset).items():
                 write_atomically(directory / "prompts" / f"{kind}.txt", text)
             refuse_ambiguous_names(samples)
             if isinstance(dataset, OwnDataset):
-                meaning = {"positive_means": dataset.positive_means}
+                facts["positive_means"] = dataset.positive_means
     refuse_contradictions(samples)
     return {
-        **meaning,
+        **facts,
         "dropped": dropped,
         "splits": {split.value: _written(directory, split, samples) for split in wanted},
     }

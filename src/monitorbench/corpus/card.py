@@ -49,6 +49,9 @@ def card(name: str, manifest: Mapping[str, Any], report: Mapping[str, Any]) -> s
             for n, facts in constructed.items()
         )
         parts.append(_table(("source", "samples kept", "rows rejected, by reason"), rows))
+    if unfinished := {n: status for n, status in results.get("logs", {}).items() if status != "success"}:
+        parts.append("## Logs of runs that did not finish\n")
+        parts.append("; ".join(f"{name}: {status}" for name, status in unfinished.items()) + "\n")
     if dropped := results.get("dropped"):
         parts.append("## What was rejected while it was built\n")
         parts.append(_reasons(dropped) + "\n")

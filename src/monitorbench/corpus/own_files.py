@@ -36,6 +36,8 @@ class OwnSamples(NamedTuple):
 
     samples: list[Sample]
     dropped: dict[str, int]
+    run_statuses: dict[str, str]
+    """How the run of each Inspect log ended, by the log's name."""
 
 
 def published_prompts(dataset: FilesDataset) -> dict[str, str]:
@@ -84,7 +86,7 @@ def assemble(dataset: FilesDataset) -> OwnSamples:
         _warn_of_near_misses(samples)
     if not samples:
         raise UserError(f"dataset.path={dataset.path}: no sample in it")
-    return OwnSamples(samples, dict(Counter(files.bad_rows)))
+    return OwnSamples(samples, dict(Counter(files.bad_rows)), files.run_statuses)
 
 
 def _placed(samples: list[Sample], dataset: JsonlDataset | InspectLogDataset) -> list[Sample]:

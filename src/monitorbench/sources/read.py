@@ -64,6 +64,8 @@ class SourceFiles:
         self.name, self.source, self.on_bad_row, self._remedy = name, source, on_bad_row, remedy
         self._files = files
         self.bad_rows: Counter[str] = Counter()
+        self.run_statuses: dict[str, str] = {}
+        """How the run of each log that was read ended, by the log's name."""
         self._ids: set[str] = set()
 
     def matching(self, part: str = "") -> list[RawFile]:
@@ -75,6 +77,7 @@ class SourceFiles:
         files = tuple(file for file in self._files if is_one(file.path))
         subset = SourceFiles(self.name, self.source, files, self.on_bad_row, self._remedy)
         subset.bad_rows, subset._ids = self.bad_rows, self._ids
+        subset.run_statuses = self.run_statuses
         return subset
 
     def check(self) -> None:

@@ -9,6 +9,7 @@ import importlib.util
 import logging
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,10 +25,11 @@ from omegaconf import DictConfig, OmegaConf, flag_override
 from monitorbench.cli.overrides import HYDRA_ERRORS, YAML_ERRORS, is_searching, one_line, run_overrides
 from monitorbench.cli.stage import Stage
 from monitorbench.cli.stages import STAGES
-from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.base import ConfigError, Incomplete, UserError
 from monitorbench.config.ending import show_log
 from monitorbench.config.project import composing
 from monitorbench.config.study import Cluster
+from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
 from monitorbench.sweeps import slurm
 from monitorbench.sweeps.slurm import State, failed_or_pending, states
@@ -35,6 +37,8 @@ from monitorbench.sweeps.sweep import Point, Sweep, read, run_title, settle, wri
 from monitorbench.sweeps.worker import run_side_by_side
 
 _log = logging.getLogger(__name__)
+_STOPPED = (os.EX_TEMPFAIL, -signal.SIGINT, -signal.SIGTERM, -signal.SIGUSR1)
+"""Exit codes of a run that was told to stop, which is no failure."""
 
 
 class Start(NamedTuple):
@@ -213,20 +217,24 @@ def start_runs(
         job = slurm.submit(sweep, cluster, runs, after)
         print(f"job {job}: {len(runs)} run{'s'[: len(runs) > 1]}", path, sep="\n", flush=True)
     else:
-        failed = _run_here(sweep, runs, start.jobs or 1)
+        codes = _run_here(sweep, runs, start.jobs or 1)
         print(path, flush=True)
+        failed = [run for run, code in codes.items() if code not in _STOPPED]
         if failed:
             log = path / sweep.file(failed[0], "log").name
             raise UserError(
                 f"{len(failed)} of {len(runs)} runs failed, the first one's output is {log}; "
                 "the same command does them again"
             )
+        if codes:
+            raise Incomplete(f"{len(codes)} of {len(runs)} runs were stopped; the same command resumes them")
 
 
-def _run_here(sweep: Sweep, runs: Sequence[int], jobs: int) -> list[int]:
-    """Do some runs, `jobs` at a time, each to its `run-<NNN>.log`; returns those that failed.
+def _run_here(sweep: Sweep, runs: Sequence[int], jobs: int) -> dict[int, int]:
+    """Do some runs, `jobs` at a time, each to its `run-<NNN>.log`; returns the exit codes of those not done.
 
-    A run that fails stops no other. Ctrl-C or TERM is passed on to those that run, and no more are started.
+    A run that fails stops no other. One that is killed has failed, one that was told to stop is pending, as
+    in the overview. Ctrl-C or TERM is passed on to those that run, and no more are started.
     """
     names = {sweep.title(run): run for run in runs}
     commands = {name: (sweep.worker_command(run), sweep.file(run, "log")) for name, run in names.items()}
@@ -235,13 +243,20 @@ def _run_here(sweep: Sweep, runs: Sequence[int], jobs: int) -> list[int]:
     with progress(sweep.path.name, len(runs)) as ticker:
 
         def tell(name: str, code: int) -> None:
-            _log.info("%s: %s", name, f"failed with exit code {code}" if code else "done")
             ticker.advance()
+            if code in _STOPPED:
+                _log.info("%s: stopped, pending", name)
+                return
+            _log.info("%s: %s", name, f"failed with exit code {code}" if code else "done")
+            failed, running = (sweep.file(names[name], ending) for ending in ("failed", "running"))
+            if code and not failed.exists():  # the worker itself was killed
+                running.unlink(missing_ok=True)
+                write_atomically(failed, f"{code}\n")
 
         codes, signals = run_side_by_side(commands, jobs, environment=environment, on_end=tell)
     if signals:
         raise KeyboardInterrupt
-    return [names[name] for name in names if codes[name]]
+    return {run: codes[name] for name, run in names.items() if codes[name]}
 
 
 def jobs_of(after: Sequence[str]) -> list[int]:

@@ -1,6 +1,7 @@
 """`choose from=FILE`: from a file of scores to the answer, in one command."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -147,6 +148,15 @@ def test_answers_without_scores_keep_a_promise_or_do_not(alarms: float, said: st
     assert "can't be calibrated" not in ran.stderr
     scored = monitorbench("score", "run=@flagged/test", *QUICK, folder=tmp_path)
     assert said in " ".join((scored.stdout + scored.stderr).split()), "two answers about the same data"
+    (test,) = (tmp_path / "runs" / "evaluate").glob("*-test-*")
+    elsewhere = test.rename(tmp_path / test.name)
+    scored = monitorbench("score", f"run={elsewhere}", *QUICK, folder=tmp_path)
+    assert said in " ".join((scored.stdout + scored.stderr).split()), "another answer from another folder"
+    (calibration,) = (tmp_path / "runs" / "evaluate").glob("*-calibration-*")
+    shutil.rmtree(calibration)
+    scored = monitorbench("score", f"run={elsewhere}", *QUICK, folder=tmp_path)
+    said = "Don't deploy yet: flagged: gives answers only, and its run over the calibration split"
+    assert said in " ".join((scored.stdout + scored.stderr).split())
 
 
 def test_a_better_monitor_that_lacks_scores_is_no_reason_to_deploy_none(tmp_path: Path):

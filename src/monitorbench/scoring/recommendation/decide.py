@@ -6,6 +6,7 @@ among the runs that are scored, at their operating points or by their own answer
 
 from collections.abc import Mapping, Sequence
 from glob import escape
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,11 @@ from monitorbench.scoring.recommendation.deployment import Deployment
 from monitorbench.scoring.recommendation.more import alpha_at_hand, more_for_promise, promise_of
 from monitorbench.scoring.recommendation.stressed import Key, Stressed, with_robustness
 from monitorbench.scoring.recommendation.words import remarks, sentence
+
+_UNJUDGED = (
+    "gives answers only, and its run over the calibration split, by which these count, is not here; "
+    "expected it beside the run over the test split"
+)
 
 
 def recommended(
@@ -112,11 +118,11 @@ def decision_of(
     """Decide among scored runs, for `metrics.json`.
 
     Candidates are the operating points, each at its own threshold; without any point they are all monitors,
-    by their own answers. Those that give no scores are read as `recommended` reads them where their runs over
-    the calibration split lie beside; where that split is too small for a promise, what `recommended` says is
-    lacking is said here as well. Where the run that a point was calibrated on is gone, or is of another
-    dataset, all is decided on the test split, as it is for own answers. `voids` says by monitor and prompt
-    what makes a point's promise void.
+    by their own answers. Monitors that give no scores are read as `recommended` reads them, by their runs
+    over the calibration split; where there is such a split without these runs, nothing is decided. Where that
+    split is too small for a promise, what `recommended` says of such runs is said here as well. Where the run
+    that a point was calibrated on is gone, or is of another dataset, all is decided on the test split, as for
+    own answers. `voids` says by monitor and prompt what makes a point's promise void.
     """
     read = _on_shared_samples([judged.evaluation for judged in points] or evaluations)
     data, n = read[0].data, len(read)
@@ -124,8 +130,9 @@ def decision_of(
     on_both = [(judged, of) for judged, of in zip(calibrations, read, strict=False) if judged is not None]
     is_calibrated = bool(points) and len(on_both) == n
     deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
-    gives_answers_only = all(np.isnan(of.judged.scores).all() for of in read)
-    if not points and gives_answers_only and (pairs := _on_both(read)):
+    gives_answers_only = not points and all(np.isnan(of.judged.scores).all() for of in read)
+    runs = study.paths.runs / "evaluate"
+    if gives_answers_only and (pairs := _on_both(read, runs)):
         return decision_facts(recommended(study, pairs, None, {}, deployment))
     checks = shortcuts_over(study.paths.runs, data)
     if is_calibrated:
@@ -163,17 +170,25 @@ def decision_of(
     if recommendation["monitor"] is not None and recommendation["prompt"] is not None:
         recommendation["voids"] = list(voids.get((recommendation["monitor"], recommendation["prompt"]), ()))
     recommendation["remarks"], recommendation["sentence"] = remarks(recommendation), sentence(recommendation)
-    if not points and (more := _too_few(study.calibrate, n, data)) is not None:
+    more = None if points else _too_few(study.calibrate, n, data)
+    is_unjudged = gives_answers_only and _has_calibration_split(data)
+    if more is not None or is_unjudged:
         recommendation["remarks"].insert(0, f"Without a promise: {recommendation['sentence']}")
-        pairs = _on_both(read) if study.recommend.promise else []
-        if pairs:  # these scores are known: it may be that no number of questions helps
-            found = recommended(study, pairs, None, {}, deployment)
-            recommendation["decision"], recommendation["more"] = found["decision"], found["more"]
-            recommendation["sentence"] = found["sentence"]
-        else:
-            recommendation["decision"], recommendation["more"] = "insufficient", more
-            _with_file(recommendation, read)
-            recommendation["sentence"] = sentence(recommendation)
+        recommendation["decision"] = "insufficient"
+    if is_unjudged:
+        recommendation["monitor"] = recommendation["prompt"] = None
+        for option in recommendation["options"]:
+            option["reason"] = _UNJUDGED
+    elif more is not None and study.recommend.promise and (pairs := _on_both(read, runs)):
+        # The scores over that split are known: it may be that no number of questions helps.
+        found = recommended(study, pairs, None, {}, deployment)
+        recommendation["decision"], recommendation["more"] = found["decision"], found["more"]
+        recommendation["sentence"] = found["sentence"]
+        return decision_facts(recommendation)
+    elif more is not None:
+        recommendation["more"] = more
+        _with_file(recommendation, read)
+    recommendation["sentence"] = sentence(recommendation)
     return decision_facts(recommendation)
 
 
@@ -214,14 +229,16 @@ def _calibration_run(one: PointAt) -> Evaluation | None:
         return None
 
 
-def _on_both(evaluations: Sequence[Evaluation]) -> list[CandidateRuns]:
-    """Pair monitors with their runs over the calibration split; empty unless all have one."""
+def _on_both(evaluations: Sequence[Evaluation], runs: Path) -> list[CandidateRuns]:
+    """Pair monitors with their runs over the calibration split, beside theirs or in `runs`.
+
+    Nothing is returned unless each has one.
+    """
     pairs = []
     for of in evaluations:
-        stem = escape(of.directory.name.rpartition(f"-{Split.TEST}-")[0])
-        if not stem:
-            return []
-        for directory in sorted(of.directory.parent.glob(f"{stem}-{Split.CALIBRATION}-*")):
+        stem = escape(of.directory.name.rpartition(f"-{Split.TEST}-")[0] or "?")
+        folders = dict.fromkeys((of.directory.parent, runs))
+        for directory in chain(*(sorted(at.glob(f"{stem}-{Split.CALIBRATION}-*")) for at in folders)):
             held = read_evaluation(of.data.parent, directory)
             if (held.judge_hash, held.data) == (of.judge_hash, of.data):
                 pairs.append(CandidateRuns(held._replace(monitor=of.monitor), of))
@@ -265,10 +282,14 @@ def _meaning(data: Path) -> str:
     return means
 
 
+def _has_calibration_split(data: Path) -> bool:
+    splits = read_finished(data)["results"]["splits"]
+    return bool(splits.get(Split.CALIBRATION.value, {}).get("samples"))
+
+
 def _too_few(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts | None:
     """Say what the calibration split lacks for the promise under any scores; None where there is no split."""
-    splits = read_finished(data)["results"]["splits"]
-    if not splits.get(Split.CALIBRATION.value, {}).get("samples"):
+    if not _has_calibration_split(data):
         return None
     samples = read_columns(data, Split.CALIBRATION)
     settings = calibrate.model_copy(update={"n_candidates": max(calibrate.n_candidates, n_candidates)})

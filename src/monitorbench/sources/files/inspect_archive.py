@@ -174,6 +174,7 @@ def _run(files: SourceFiles, path: Path, log: object) -> _Run:
     if not isinstance(spec, Mapping):
         raise UserError(f"{files.name}: {path}: no Inspect log: its header has no 'eval'")
     status, dataset = header.get("status", "success"), spec.get("dataset")
+    files.run_statuses[path.name] = str(status)
     if status != "success":
         planned = dataset.get("samples") if isinstance(dataset, Mapping) else None
         of = f" of {planned} samples" if isinstance(planned, int) else ""
