@@ -1,4 +1,4 @@
-"""What is known of some runs: the table of numbers, and what is no number (`metrics_json` writes both)."""
+"""Results of some runs: the table of numbers, and all that is no number; `metrics_json` writes both."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -123,7 +123,7 @@ class Results(TypedDict):
     """Training: its adapters, in the order of their seeds. One of several seeds has their name without the
     seed, one of one seed the adapter's."""
     matrix: Matrix
-    """What the words of trainings rest on."""
+    """Evidence for the words of trainings."""
     directions: NotRequired[DirectionsFacts]
     """Cosines of linear heads; absent where fewer than two trainings have some."""
     seeds: dict[str, dict[int, str]]

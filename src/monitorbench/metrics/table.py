@@ -24,9 +24,9 @@ MACRO = "macro:cells"
 SHARED = "shared:prompts"
 """The part that a monitor judged under each of several prompts."""
 BASE = "base"
-"""What a training is set against: the monitor that it began with, over the same samples."""
+"""The monitor that a training began with, which it is set against over the same samples."""
 CHANCE = "chance"
-"""What an AUROC is set against: .5, which is guessing."""
+"""Guessing, an AUROC of .5, which a training is set against."""
 
 
 class Number(NamedTuple):

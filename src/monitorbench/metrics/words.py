@@ -61,13 +61,13 @@ CORRECTED = (
     "auroc_unchanged_p_holm",
     "detectable_auroc_difference",
 )
-"""What is known of a training's difference in a cell of the matrix once all its tests are: the corrected p of
-each measure, and of an AUROC difference of the margin or more (corrected over the cells); and the smallest
-AUROC difference that the cell would have shown with 80 % power after the correction, None: none."""
+"""Numbers of a cell that take all tests of the matrix: the corrected p of each measure, and of an AUROC
+difference of the margin or more (corrected over the cells); and the smallest AUROC difference that the cell
+would have shown with 80 % power after the correction, None: none."""
 
 
 class Matrix(TypedDict):
-    """What the words of a transfer matrix rest on."""
+    """Evidence for the words of a transfer matrix."""
 
     n_tests: int
     """The family of Holm's correction."""

@@ -33,9 +33,9 @@ class Effect(NamedTuple):
     is_held_out: bool
     """Whether it is one cell that the training was not on, of a training whose cells are known."""
     numbers: Numbers
-    """What sets it apart from its base, in a cell of the matrix with what Holm's correction leaves."""
+    """The training set against its base; in a cell of the matrix with `words.CORRECTED`."""
     chance: Numbers | None
-    """Its AUROC against .5."""
+    """The training's AUROC set against .5."""
 
     @property
     def is_in_matrix(self) -> bool:
