@@ -34,7 +34,7 @@ from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results
 from monitorbench.metrics.summary import add_numbers
 from monitorbench.metrics.table import Table
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.words import add_corrected
 from monitorbench.records import Label, Sample
 from monitorbench.report.samples.browsable import render_samples
 from monitorbench.report.samples.judged import OfRun, worst_of
@@ -245,7 +245,7 @@ def _results(runs: Sequence[OfRun]) -> Results:
     results["decision"] = decision_facts(decided)
     dataset = {"name": "starter's texts", "directory": "none", "n_test": len(runs[0].samples)}
     results |= {"schema_version": SCHEMA_VERSION, "dataset": dataset, "tests": [], "objectives": []}
-    return results | {"stakes": _STAKES.model_dump(), "matrix": matrix({}, 0.05)}  # type: ignore[return-value]
+    return results | {"stakes": _STAKES.model_dump(), "matrix": add_corrected(Table(), [], 0.05)}  # type: ignore[return-value]
 
 
 def _judged(one: Sample, verdict: records.Verdict) -> Judged:

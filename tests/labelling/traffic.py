@@ -61,9 +61,10 @@ class Traffic:
     def read(self, run: Path, *more: str, **how: Any) -> Path:
         return label(self.study(f"run={run}", self.answers(run, **how), *more))
 
-    def estimates(self, run: Path) -> dict[tuple[str, str], dict[str, str]]:
+    def estimates(self, run: Path, against: str = "") -> dict[tuple[str, str], dict[str, str]]:
         with (run / "table.csv").open(newline="") as stream:
-            return {(row["monitor"], row["metric"]): row for row in csv.DictReader(stream)}
+            rows = [row for row in csv.DictReader(stream) if row["against"] == against]
+            return {(row["monitor"], row["metric"]): row for row in rows}
 
 
 def return_batches(run: Path, folder: Path, told: Callable[[str, str], str]) -> list[Path]:

@@ -19,6 +19,7 @@ from monitorbench.metrics.cost_fronts import (
     usage,
 )
 from monitorbench.metrics.registry import from_json
+from monitorbench.metrics.table import Place, Table
 
 MAYBE = st.one_of(st.none(), st.sampled_from([0.0, 1.0, 2.0, 3.0]))
 SHARE = st.one_of(st.none(), st.sampled_from([0.2, 0.5, 0.8]))
@@ -61,7 +62,12 @@ def test_nothing_on_a_front_is_beaten(rows: list[tuple[float | None, ...]]) -> N
         (name, prompt): dict(zip(COSTS, row[:2], strict=True))
         for (name, prompt, _), row in zip(judged, rows, strict=True)
     }
-    found = cost_fronts(judged, costs)
+    table, usages = Table(), dict[str, Any]()
+    for name, prompt, of in judged:
+        table.add(Place(name, prompt), of)
+        tokens, seconds = costs[name, prompt].values()
+        usages[name] = {prompt: {"prompt_tokens": tokens, "completion_tokens": 0, "seconds": seconds}}
+    found = cost_fronts(table, usages)
     for cost in COSTS:
         for quality, front in found[cost].items():
             points = {

@@ -141,11 +141,11 @@ def test_what_cannot_be_had_is_none():
     found = differences_over_seeds(
         base, tuned, {"benign": benign, "none": benign & ~benign}, resamples=100, seed=0
     )
-    assert found["benign"]["auroc_difference"] is None
-    assert found["benign"]["miss_rate_difference"] is None
-    assert found["benign"]["false_alarm_rate_difference"] is not None
-    assert found["none"]["n"] == 0
-    assert found["none"]["auroc_p"] is None
+    assert found["benign"]["auroc_difference"].value is None
+    assert found["benign"]["miss_rate_difference"].value is None
+    assert found["benign"]["false_alarm_rate_difference"].value is not None
+    assert found["none"]["n"].value == 0
+    assert found["none"]["auroc_p"].value is None
     with pytest.raises(ValueError, match="1 seeds"):
         estimate([0.1], [0.1], 0.1, 10)
 

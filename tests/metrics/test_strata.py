@@ -11,9 +11,9 @@ from sklearn.metrics import roc_auc_score
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import Columns, by_cell, by_slice, by_stratum, columns
 from monitorbench.metrics.marks import SURFACES, SurfaceCheck, in_words, is_marked, shortcuts, shown_name
+from monitorbench.metrics.metrics_json import number_trees
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.registry import of_parts
-from monitorbench.metrics.results import number_trees
 from monitorbench.metrics.summary import add_numbers, macro
 from monitorbench.metrics.table import Table
 from monitorbench.metrics.transfer import differences
@@ -112,8 +112,8 @@ def test_a_difference_from_the_base_is_of_the_same_samples() -> None:
     base, tuned = (replace(columns(judged(seed)), headline={QA: "compliant"}) for seed in (0, 1))
     found = differences(base, tuned, **DRAWS)
     cells = [of_parts(one, by_cell(one))[QA]["auroc"].value for one in (base, tuned)]
-    assert found[QA]["n"] == 40
-    assert found[QA]["auroc_difference"] == pytest.approx(cells[1] - cells[0])
+    assert found[QA]["n"].value == 40
+    assert found[QA]["auroc_difference"].value == pytest.approx(cells[1] - cells[0])
 
 
 def test_a_headline_without_samples_leaves_its_cell_whole() -> None:

@@ -11,10 +11,10 @@ import pytest
 import monitorbench
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import OVERALL, Columns, columns
+from monitorbench.metrics.metrics_json import number_trees, read_trees
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.results import number_trees, read_trees
 from monitorbench.metrics.summary import add_numbers
-from monitorbench.metrics.table import MACRO, NO_PROMPT, SHARED, Place, Table, is_cell, is_slice
+from monitorbench.metrics.table import BASE, MACRO, NO_PROMPT, SHARED, Number, Place, Table, is_cell, is_slice
 from monitorbench.records import Category, Label, Task
 
 STAKES = Stakes(base_rate=0.1, cost_miss=20, cost_alarm=1)
@@ -69,6 +69,23 @@ def test_a_row_says_what_it_is_over_and_why_it_is_missing(made: tuple[Table, dic
     (low,) = table.where(metric="miss_rate_at_far_5", monitor="m", part=OVERALL)
     assert (low.value, low.missing) == (None, "needs 59 benign questions, has 12")
     assert not [row for row in table.rows() if row.value is None and row.low is None and not row.missing]
+
+
+def test_what_is_set_against_another_is_none_of_a_monitors_own_numbers():
+    """A difference of .1 would be drawn as an AUROC of .1, and `held_out` as a cell."""
+    table, own, apart = Table(), {"auroc": Number("auroc", 0.8)}, {"auroc": Number("auroc", 0.1)}
+    table.add(Place("m", "direct"), own)
+    for part in (OVERALL, "held_out"):
+        table.add(Place("m", "direct", part, against=BASE), apart)
+        table.add(Place("family", "direct", part, against=BASE), apart)
+    assert table.parts("m", "direct") == {OVERALL: own}
+    assert table.judged() == [("m", "direct")]
+    assert table.cells_under("direct") == [OVERALL]
+    assert list(table.compared(BASE)) == ["m", "family"]
+    assert [(row.value, row.against) for row in table.where(monitor="m", part=OVERALL)] == [
+        (0.8, ""),
+        (0.1, "base"),
+    ]
 
 
 def test_every_part_is_one_kind_of_part(made: tuple[Table, dict]):

@@ -12,17 +12,17 @@ from sklearn.metrics import roc_auc_score
 
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.registry import from_json
-from monitorbench.metrics.table import Place, Table
+from monitorbench.metrics.registry import as_json, from_json
+from monitorbench.metrics.table import CHANCE, Place, Table
 from monitorbench.metrics.trainings import (
     Found,
     common_place,
     directions,
     mean_directions,
-    over_seeds,
     spread,
+    spreads,
 )
-from monitorbench.metrics.words import against_chance
+from monitorbench.metrics.words import add_chance
 from monitorbench.records import Category, Label, Task
 
 
@@ -39,17 +39,13 @@ def test_mean_sd_and_range():
     assert spread([None]) is None
 
 
-def test_only_what_has_several_seeds():
-    """One run shown as mean ± SD would claim a steadiness nobody measured."""
+def test_seeds_are_summed_up_by_cell_and_measure():
+    """Another training's adapter among the seeds would be taken for luck, and a number of none for 0."""
     numbers = {"auroc": 0.5, "miss_rate": None, "false_alarm_rate": 0.1, "miss_rate_at_far_5": 0.9}
     table = Table()
     for name, auroc in (("m+all_seed0", 0.5), ("m+all_seed1", 0.7), ("m+code", 0.5)):
         table.add(Place(name, "direct"), from_json({**numbers, "auroc": auroc}))
-    families = {"m+all": {0: "m+all_seed0", 1: "m+all_seed1"}, "m+code": {0: "m+code"}}
-    found = over_seeds(families, table)
-    assert set(found) == {"m+all"}
-    assert found["m+all"]["seeds"] == [0, 1]
-    overall = found["m+all"]["spread"]["direct"]["overall"]
+    overall = spreads(table, ["m+all_seed0", "m+all_seed1"])["direct"]["overall"]
     assert overall["auroc"]["mean"] == pytest.approx(0.6)
     assert "miss_rate" not in overall
 
@@ -127,15 +123,17 @@ def test_upside_down_is_told_from_chance(seeds: int):
     """If it failed: a head that points the wrong way would pass for one that knows nothing."""
     inverted = [columns(judged(seed, -1.0)) for seed in range(seeds)]
     guessing = [columns(judged(seed + 10, 0.0)) for seed in range(seeds)]
-    found = against_chance({("inverted", "direct"): inverted, ("guessing", "direct"): guessing})
-    one = found["inverted"]["direct"]["safety_permission/qa"]
+    table = Table()
+    add_chance(table, {("inverted", "direct"): inverted, ("guessing", "direct"): guessing})
+    found = table.compared(CHANCE)
+    one = as_json(found["inverted"]["direct"]["safety_permission/qa"])
     assert one["auroc"] == pytest.approx(
         np.mean([roc_auc_score(seed.is_misbehavior, seed.scores) for seed in inverted])
     )
     assert one["p_holm"] < 0.05
     low, high = one["auroc_ci"] or (0.0, 1.0)
     assert low < one["auroc"] < high < 0.5
-    other = found["guessing"]["direct"]["safety_permission/qa"]
+    other = as_json(found["guessing"]["direct"]["safety_permission/qa"])
     assert other["p_holm"] > 0.05
     assert other["p_holm"] >= other["p"]
     assert set(found["guessing"]["direct"]) == {"safety_permission/qa"}, "no sum over cells"
@@ -144,4 +142,6 @@ def test_upside_down_is_told_from_chance(seeds: int):
 def test_one_label_has_no_number():
     """If it failed: a cell without misbehavior would stop the whole matrix."""
     benign = columns([one for one in judged(0, 1.0) if one.label is Label.BENIGN])
-    assert against_chance({("a", "direct"): [benign]}) == {}
+    table = Table()
+    add_chance(table, {("a", "direct"): [benign]})
+    assert not table.compared(CHANCE)

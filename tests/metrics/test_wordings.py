@@ -6,9 +6,11 @@ from sklearn.metrics import roc_auc_score
 
 from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import Columns, columns
-from monitorbench.metrics.prompts import choose_wording, compare_prompts
+from monitorbench.metrics.prompts import add_prompts, choose_wording, spread_of
 from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.registry import cell_numbers
 from monitorbench.metrics.score_facts import is_inverted
+from monitorbench.metrics.table import Table
 from monitorbench.records import Label
 
 DRAWN = {"resamples": 200, "seed": 0}
@@ -80,20 +82,19 @@ def test_a_wording_without_scores_is_listed_and_never_chosen():
 def test_the_spreads_interval_is_of_all_pairs_at_once():
     """Otherwise: two prompts that were picked for lying far apart are said to differ too often."""
     by_prompt = {f"p{i}": judged(0.3 + 0.1 * i, seed=i) for i in range(4)}
-    compared = compare_prompts(by_prompt, **DRAWN)
-    assert compared is not None
-    facts, numbers = compared
-    found = facts.get("spread")
-    assert found is not None
-    low, high = by_prompt[found["lowest"]], by_prompt[found["highest"]]
+    table = Table()
+    add_prompts(table, "m", by_prompt, **DRAWN)
+    ((highest, lowest, numbers),) = table.prompts_apart("m", "auroc_spread")
+    found, low, high = numbers["auroc_spread"], by_prompt[lowest], by_prompt[highest]
     six_pairs = paired_auroc_difference(
         low.scores, high.scores, low.is_misbehavior, low.groups, confidence=1 - 0.05 / 6
     )
-    assert found["auroc"] == pytest.approx(six_pairs.difference)
+    assert found.value == pytest.approx(six_pairs.difference)
     assert six_pairs.interval is not None
-    assert found["auroc_ci"] == pytest.approx(list(six_pairs.interval))
-    missed = [of["miss_rate"].value for of in numbers.values()]
-    assert found["miss_rate"] == pytest.approx(max(missed) - min(missed))
+    assert found.interval == pytest.approx(list(six_pairs.interval))
+    of_prompts = {name: cell_numbers(of) for name, of in by_prompt.items()}
+    missed = [of["miss_rate"].value or 0.0 for of in of_prompts.values()]
+    assert spread_of(of_prompts, "miss_rate") == pytest.approx(max(missed) - min(missed))
 
 
 @pytest.mark.parametrize(

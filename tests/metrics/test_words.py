@@ -8,14 +8,33 @@ from scipy.stats import nct, t
 from statsmodels.stats.multitest import multipletests
 
 from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.metrics_json import verdict_json
 from monitorbench.metrics.rates import Judged
+from monitorbench.metrics.registry import MEASURES, as_json, from_json
 from monitorbench.metrics.sensitivity import detectable_fall
 from monitorbench.metrics.significance import compare
-from monitorbench.metrics.transfer import TransferDifference, differences
-from monitorbench.metrics.words import MEASURES, Word, matrix
+from monitorbench.metrics.table import BASE, Place, Table
+from monitorbench.metrics.transfer import differences
+from monitorbench.metrics.words import Word, add_corrected, is_told
 from monitorbench.records import Category, Label, Task
 
-NOTHING: dict[str, Any] = dict.fromkeys(TransferDifference.__annotations__)
+
+def matrix(effects: dict[str, dict[str, dict[str, Any]]], margin: float) -> dict[str, Any]:
+    """The matrix of differences by training, prompt and cell, as `metrics.json` has it."""
+    table = Table()
+    for training, by_prompt in effects.items():
+        for prompt, cells in by_prompt.items():
+            for name, numbers in cells.items():
+                table.add(Place(training, prompt, name, against=BASE), from_json(numbers))
+    facts = add_corrected(table, [(name, prompt) for name, of in effects.items() for prompt in of], margin)
+    words = {
+        name: {
+            prompt: {cell: verdict_json(numbers) for cell, numbers in parts.items() if is_told(numbers)}
+            for prompt, parts in by_prompt.items()
+        }
+        for name, by_prompt in table.compared(BASE).items()
+    }
+    return {"words": words, **facts}
 
 
 def cell(
@@ -30,7 +49,6 @@ def cell(
 ) -> Any:
     """A difference with its p of each measure; the standard error is AUROC's."""
     return {
-        **NOTHING,
         "n_groups": groups,
         "auroc_base": None if auroc is None else 0.84,
         "auroc_difference": auroc,
@@ -134,7 +152,7 @@ def test_holm_is_over_every_test_of_the_matrix():
         return cell(0.1, auroc, mr=(0.1, mr), far=(0.1, far), low=(0.1, low))
 
     names = ("overall", "x", "x/qa", "x/code", "trained", "held_out")
-    effects: dict[str, dict[str, dict[str, TransferDifference]]] = {
+    effects: dict[str, dict[str, dict[str, Any]]] = {
         training: {"direct": {name: drawn() for name in names}} for training in ("a", "b")
     }
     found = matrix(effects, 0.05)
@@ -186,7 +204,11 @@ def test_known_changes_get_their_words():
         "better": held(np.where(bad, skilled**0.4, skilled**2.5), 0.5),
     }
     drawn = {"resamples": 200, "seed": 0}
-    transfer = {name: {"direct": differences(base, tuned, **drawn)} for name, tuned in made.items()}
+    apart = {name: differences(base, tuned, **drawn) for name, tuned in made.items()}
+    transfer = {
+        name: {"direct": {part: as_json(numbers) for part, numbers in parts.items()}}
+        for name, parts in apart.items()
+    }
     found = matrix(transfer, 0.05)["words"]
     expected = {
         "lost": Word.DISCRIMINATION_LOST,

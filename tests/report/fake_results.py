@@ -9,16 +9,16 @@ from recommendation_page import fake_recommendation
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.choice.facts import decision_facts
 from monitorbench.metrics.columns import by_cell, columns
-from monitorbench.metrics.cost_fronts import cost_fronts, pareto_front
 from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is_marked, shortcuts
+from monitorbench.metrics.metrics_json import nested
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, nested
+from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import add_numbers, rates_at
 from monitorbench.metrics.table import Place, Table
-from monitorbench.metrics.trainings import ObjectivePair, objective_tests, over_seeds
+from monitorbench.metrics.trainings import ObjectivePair, objective_tests
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds
-from monitorbench.metrics.words import against_chance, matrix
+from monitorbench.metrics.words import add_chance, add_corrected
 from monitorbench.records import Category, Label, Task
 from monitorbench.scoring.measure import Drawn
 
@@ -84,8 +84,11 @@ def fake_shortcuts(auroc: float) -> ShortcutMarks:
     return shortcuts({name: check(auroc if name == "bag_of_words" else 0.5) for name in SURFACES})
 
 
-def fake_results() -> Results:
-    """Base, two adapters and bag of words on 280 samples; the evidence prompt on 140."""
+def fake_results(*, are_trainings: bool = True) -> Results:
+    """Base, two adapters and bag of words on 280 samples; the evidence prompt on 140.
+
+    Each adapter is a training of one seed, unless they are none of their own.
+    """
     shapes = {"direct": (20, 0.0), "evidence": (10, 0.12)}
     judged = {
         name: {prompt: columns(verdicts(name, prompt, *shape)) for prompt, shape in shapes.items()}
@@ -98,33 +101,19 @@ def fake_results() -> Results:
         name: {prompt: add_numbers(table, name, prompt, found, STAKES) for prompt, found in by.items()}
         for name, by in judged.items()
     }
-    transfer = {}
     for name, cells in TRAINED_ON.items():
-        transfer[name] = {}
         for prompt in shapes:
             base, tuned = judged[BASE][prompt], judged[name][prompt]
             inside = base.in_cells(cells)
-            transfer[name][prompt] = differences(base, tuned, **DRAWS) | {
-                where: difference(
-                    base.taking(part),
-                    tuned.taking(part),
-                    **DRAWS,
-                )
+            minus = differences(base, tuned, **DRAWS) | {
+                where: difference(base.taking(part), tuned.taking(part), **DRAWS)
                 for where, part in (("trained", inside), ("held_out", ~inside))
             }
+            for where, numbers in minus.items():
+                table.add(Place(name, prompt, where, against="base"), numbers)
+    trainings = [(name, prompt) for name in TRAINED_ON for prompt in shapes]
+    add_chance(table, {(name, prompt): [judged[name][prompt]] for name, prompt in trainings})
     names = [BASE, *TRAINED_ON]
-    pareto = {
-        prompt: [
-            names[i]
-            for i in pareto_front(
-                [
-                    (of["miss_rate"].value, of["false_alarm_rate"].value)
-                    for of in (table.parts(name, prompt)["overall"] for name in names)
-                ]
-            )
-        ]
-        for prompt in shapes
-    }
     checked = {f"{c}/{t}": fake_shortcuts(0.55 + 0.06 * i) for i, (c, t) in enumerate(CELLS)}
     curves: dict[str, list[CurvePoint]] = {
         name: [
@@ -184,16 +173,6 @@ def fake_results() -> Results:
             }
             for i, name in enumerate(names)
         },
-        "cost_fronts": cost_fronts(
-            [(*key, table.parts(*key)["overall"]) for key in table.judged()],
-            {
-                (name, p): {"tokens": 251.4, "seconds": 0.4 + i + j / 10}
-                if name in names
-                else {"tokens": 0.0, "seconds": 0.0}
-                for i, name in enumerate(judged)
-                for j, p in enumerate(judged[name])
-            },
-        ),
         "decision": decision_facts(fake_recommendation("none", BASE, f"{BASE}+all", threshold)),
         "schema_version": SCHEMA_VERSION,
         "dataset": {"name": "starter", "directory": "starter-ab12cd34ef56", "n_test": 280},
@@ -208,11 +187,9 @@ def fake_results() -> Results:
             ]
         ),
         "correlation": {prompt: {"r": -0.4, "r_ci": None, "n": 3} for prompt in shapes},
-        "transfer": transfer,
-        "effects": transfer,
         "adapters": {name: [name] for name in TRAINED_ON},
-        "matrix": matrix(transfer, 0.05),
-        "seeds": over_seeds({f"{BASE}+twice": {0: names[1], 1: names[2]}}, table),
+        "matrix": add_corrected(table, trainings if are_trainings else [], 0.05),
+        "seeds": {f"{BASE}+twice": {0: names[1], 1: names[2]}},
         "objectives": objective_tests(
             [
                 ObjectivePair(
@@ -222,15 +199,10 @@ def fake_results() -> Results:
             **DRAWS,
         ),
         "trained_on": TRAINED_ON,
-        "pareto": pareto,
         "headline": {},
         "unscored": {},
         "scores": {},
-        "prompts": {},
         "exposures": {},
-        "chance": against_chance(
-            {(name, prompt): [judged[name][prompt]] for name in TRAINED_ON for prompt in shapes}
-        ),
         "shortcuts": checked,
         "learning_curves": curves,
     }
@@ -255,15 +227,12 @@ MANIFEST = {
 
 def of_two_seeds() -> Results:
     """The same, the two adapters taken for two seeds of one training."""
-    found = fake_results()
+    found = fake_results(are_trainings=False)
     family, (first, second) = f"{BASE}+twice", TRAINED_ON
     base, *tuned = (columns(verdicts(name, "direct", 20, 0.0)) for name in (BASE, first, second))
     inside = base.in_cells(TRAINED_ON[first])
     parts = by_cell(base) | {"trained": inside, "held_out": ~inside}
-    effects = {family: {"direct": differences_over_seeds(base, tuned, parts, **DRAWS)}}
-    return {
-        **found,
-        "effects": effects,
-        "adapters": {family: [first, second]},
-        "matrix": matrix(effects, 0.05),
-    }
+    for part, numbers in differences_over_seeds(base, tuned, parts, **DRAWS).items():
+        found["table"].add(Place(family, "direct", part, against="base"), numbers)
+    matrix = add_corrected(found["table"], [(family, "direct")], 0.05)
+    return {**found, "adapters": {family: [first, second]}, "matrix": matrix}

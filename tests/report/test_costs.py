@@ -9,7 +9,7 @@ from fake_results import BASE, fake_tree
 from rich.console import Console
 
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
-from monitorbench.metrics.results import as_results
+from monitorbench.metrics.metrics_json import as_results
 from monitorbench.report.sections.costs import against_cost_figure, draw_costs
 from monitorbench.report.tables.overall import costed, number, on_the_front, sent_on_in_words
 from monitorbench.report.tables.tables import print_costs

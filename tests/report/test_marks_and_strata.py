@@ -6,7 +6,8 @@ from test_report_tables import printed
 
 from monitorbench.metrics.csv_rows import monitor_rows
 from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strata
-from monitorbench.metrics.results import Results, as_results
+from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.results import Results
 from monitorbench.report.transfer.effects import effects
 from monitorbench.report.transfer.matrix import matrix_figure
 from monitorbench.report.transfer.words import by_word

@@ -10,7 +10,8 @@ from fake_results import BASE, MANIFEST, fake_tree
 from matplotlib.axes import Axes
 
 from monitorbench.metrics.marks import has_mark
-from monitorbench.metrics.results import as_results, short_names
+from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.results import short_names
 from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.metrics.written import amount, p_value, rate
 from monitorbench.records import Category, Task

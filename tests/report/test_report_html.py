@@ -15,9 +15,10 @@ from hostile import HOSTILE as HOSTILE_TEXT
 from test_report_tables import renamed
 
 from monitorbench.metrics.columns import stratum_name
-from monitorbench.metrics.results import as_results
-from monitorbench.metrics.table import Place
-from monitorbench.metrics.words import matrix
+from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.registry import from_json
+from monitorbench.metrics.table import Place, Table
+from monitorbench.metrics.words import add_corrected
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import curves as figures_learning
 from monitorbench.report.samples.browsable import link
@@ -204,8 +205,10 @@ def test_page_says_what_was_found() -> None:
 def test_a_worse_adapter_is_said_to_be_worse() -> None:
     """The one finding that must not be softened: training that harmed cells it did not see."""
     found = copy.deepcopy(RESULTS)
-    for by_cell in found["transfer"][f"{BASE}+safety_permission"].values():
-        by_cell["held_out"] |= {"auroc_difference": -0.2, "auroc_difference_ci": [-0.3, -0.1]}
+    worse = from_json({"auroc_difference": -0.2, "auroc_difference_ci": [-0.3, -0.1]})
+    for prompt in ("direct", "evidence"):
+        place = Place(f"{BASE}+safety_permission", prompt, "held_out", against="base")
+        found["table"].add(place, worse)
     assert "0 of 2 comparisons of an adapter with its base came out better, 2 worse" in training_changed(
         found
     )
@@ -244,7 +247,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
     bare = (
         found
         | {key: {} for key in (*empty, "overall", "correlation")}
-        | {"tests": [], "matrix": matrix({}, 0.05)}
+        | {"tests": [], "matrix": {"words": {}, **add_corrected(Table(), [], 0.05)}}
     )
     bare["monitors"] = {"bag_of_words": found["monitors"]["bag_of_words"]}
     assert_self_contained(render_report(as_results(bare), {}))

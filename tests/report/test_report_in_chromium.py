@@ -14,7 +14,7 @@ from fake_worst import fake_worst
 from hostile import SCRIPT
 from in_chromium import CHROMIUM, needs_chromium
 
-from monitorbench.metrics.results import as_results
+from monitorbench.metrics.metrics_json import as_results
 from monitorbench.report.write import render_report
 
 pytestmark = needs_chromium

@@ -8,7 +8,8 @@ from fake_results import BASE, fake_tree
 from rich.console import Console
 
 from monitorbench.metrics.csv_rows import monitor_rows, to_csv, transfer_rows
-from monitorbench.metrics.results import as_results, short_names
+from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.results import short_names
 from monitorbench.metrics.written import (
     Finding,
     count,

@@ -9,11 +9,13 @@ from hostile import SCRIPT
 from markupsafe import Markup
 from rich.console import Console
 
-from monitorbench.metrics.columns import columns
+from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.inverted import inverted_remark
-from monitorbench.metrics.prompts import PromptsFacts, choose_wording, compare_prompts
-from monitorbench.metrics.results import Results, as_results
-from monitorbench.metrics.table import SHARED, Numbers, Place
+from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.prompts import add_prompts, choose_wording, shared_numbers
+from monitorbench.metrics.registry import cell_numbers
+from monitorbench.metrics.results import Results
+from monitorbench.metrics.table import Place
 from monitorbench.report import write
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.section import Material, Section
@@ -70,16 +72,12 @@ def test_scores_to_doubt_are_counted_where_there_are_any():
     assert "7 of 140 (5.0 %) labels contradict" in section
 
 
-def with_prompts(
-    results: Results, monitor: str, facts: PromptsFacts, by_prompt: Mapping[str, Numbers]
-) -> None:
+def with_prompts(results: Results, monitor: str, asked: Mapping[str, Columns]) -> None:
     """Add a monitor that was judged under these prompts."""
-    results["prompts"] = {monitor: facts}
-    curves = results["curves"][monitor]
-    for prompt, numbers in by_prompt.items():
-        results["table"].add(Place(monitor, prompt), numbers)
-        results["table"].add(Place(monitor, prompt, SHARED), numbers)
-        curves.setdefault(prompt, {"roc": [], "reliability": []})
+    for prompt, judged in asked.items():
+        results["table"].add(Place(monitor, prompt), cell_numbers(judged))
+        results["curves"][monitor].setdefault(prompt, {"roc": [], "reliability": []})
+    add_prompts(results["table"], monitor, asked, **DRAWS)
 
 
 def test_several_prompts_of_one_monitor_stand_beside_each_other():
@@ -88,9 +86,7 @@ def test_several_prompts_of_one_monitor_stand_beside_each_other():
     assert "<h2>One monitor under" not in write.render_report(results, MANIFEST), "each has its own prompt"
     monitor = next(iter(results["trained_on"]))
     asked = {prompt: columns(verdicts(monitor, prompt, 10)) for prompt in ("direct", "evidence_first")}
-    compared = compare_prompts(asked, **DRAWS)
-    assert compared is not None
-    with_prompts(results, monitor, *compared)
+    with_prompts(results, monitor, asked)
     page = write.render_report(results, MANIFEST)
     section = page.partition("<h2>One monitor under several prompts</h2>")[2].partition("<h2>")[0]
     assert section.count("<tr>") == 4, "a head, each prompt, and one minus the other"
@@ -111,11 +107,9 @@ def test_wordings_are_drawn_with_their_spread_and_the_chosen_one_marked():
     # One of them answers as a trained monitor does, so that there is something to choose.
     skilled = {name: f"{BASE}+all" if name == "direct_act" else BASE for name in names}
     asked = {name: columns(verdicts(of, name)) for name, of in skilled.items()}
-    compared, choice = compare_prompts(asked, **DRAWS), choose_wording(asked, "validation", **DRAWS)
-    assert compared is not None
+    choice = choose_wording(asked, "validation", **DRAWS)
     assert choice is not None
-    facts, by_prompt = compared
-    with_prompts(results, BASE, facts, by_prompt)
+    with_prompts(results, BASE, asked)
     results["wordings"] = {BASE: choice}
     page = write.render_report(results, MANIFEST)
     section = page.partition("<h2>One monitor under several prompts</h2>")[2].partition("<h2>")[0]
@@ -123,10 +117,10 @@ def test_wordings_are_drawn_with_their_spread_and_the_chosen_one_marked():
     assert "direct_act was chosen on 280 validation samples: AUROC" in section
     assert section.count('class="chosen"') == 1
     assert "direct_act <strong" in section
-    spread = facts.get("spread")
-    assert spread is not None
-    assert (spread["highest"], choice["not_shown_worse"]) == ("direct_act", [])
-    assert f"to {spread['auroc'] + by_prompt[spread['lowest']]['auroc'].value:.2f}"[4:] in section
+    ((highest, lowest, numbers),) = results["table"].prompts_apart(BASE, "auroc_spread")
+    assert (highest, choice["not_shown_worse"]) == ("direct_act", [])
+    least = shared_numbers(results["table"], BASE)[lowest]["auroc"].value or 0.0
+    assert f"to {(numbers['auroc_spread'].value or 0.0) + least:.2f}"[4:] in section
     assert "no difference found" not in section
     console = Console(record=True, width=80)
     print_tables(console, results)

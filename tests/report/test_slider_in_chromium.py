@@ -15,8 +15,8 @@ from sklearn.metrics import confusion_matrix
 
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.columns import Columns, columns
+from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.registry import as_json
-from monitorbench.metrics.results import as_results
 from monitorbench.metrics.summary import rates_at
 from monitorbench.records import Label
 from monitorbench.report.samples.judged import Scores, distinct

@@ -4,12 +4,12 @@ import copy
 import io
 
 import pytest
-from fake_results import BASE, MANIFEST, fake_results
+from fake_results import BASE, MANIFEST, fake_tree
 from rich.console import Console
 
+from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.results import Results, short_names
 from monitorbench.metrics.trainings import DirectionsFacts
-from monitorbench.metrics.words import AgainstChance
 from monitorbench.report.transfer import words
 from monitorbench.report.transfer.effects import effects, negative_rows
 from monitorbench.report.transfer.words import print_transfer
@@ -19,20 +19,25 @@ SAFETY, ALL = f"{BASE}+safety_permission", f"{BASE}+all"
 HELD_OUT = "sycophancy_bias/qa"
 
 
+def of_chance(by_cell: dict[str, tuple[float, float]]) -> Results:
+    """Results whose one training has these AUROCs and corrected p of .5, by cell."""
+    cells = {
+        cell: {"auroc": auroc, "auroc_ci": [auroc - 0.1, auroc + 0.1], "p": p, "p_holm": p}
+        for cell, (auroc, p) in by_cell.items()
+    }
+    return as_results({**fake_tree(), "chance": {SAFETY: {"direct": cells}}})
+
+
 @pytest.fixture(scope="module")
 def results() -> Results:
     """One held-out cell upside down, one trained cell too; two trainings of heads."""
-    found = copy.deepcopy(fake_results())
-
-    def at(auroc: float, p: float) -> AgainstChance:
-        return {"auroc": auroc, "auroc_ci": [auroc - 0.1, auroc + 0.1], "p": p, "p_holm": p}
-
-    by_cell = {
-        HELD_OUT: at(0.18, 0.001),
-        "safety_permission/qa": at(0.2, 0.001),
-        "sycophancy_bias/reasoning": at(0.4, 0.2),
-    }
-    found["chance"] = {SAFETY: {"direct": by_cell}}
+    found = of_chance(
+        {
+            HELD_OUT: (0.18, 0.001),
+            "safety_permission/qa": (0.2, 0.001),
+            "sycophancy_bias/reasoning": (0.4, 0.2),
+        }
+    )
     found["directions"] = DirectionsFacts(
         layer=18,
         position="last",
@@ -64,7 +69,7 @@ def test_upside_down_is_counted_where_it_was_not_trained(results: Results):
 
 def test_without_adapters_or_heads_nothing_is_said(results: Results):
     """If it failed: a page would count no cells of no training, or compare no directions."""
-    alone: Results = {**copy.deepcopy(results), "effects": {}, "objectives": []}
+    alone: Results = {**copy.deepcopy(results), "adapters": {}, "objectives": []}
     del alone["directions"]
     assert printed(alone) == ""
     page = render_report(alone, MANIFEST)
@@ -105,22 +110,9 @@ def test_what_was_learnt_and_what_followed_stands_in_plain_words(
     results: Results, trained: float, held_out: float, said: str
 ):
     """If it failed: a study's finding would be left to whoever reads thirty-five words in a table."""
-    found = copy.deepcopy(results)
-    of_cell = dict.fromkeys(found["table"].inner_cells("overall"), 0.45)
+    of_cell = dict.fromkeys(results["table"].inner_cells("overall"), 0.45)
     of_cell |= {"safety_permission/qa": trained, HELD_OUT: held_out}
-    found["chance"] = {
-        SAFETY: {
-            "direct": {
-                name: AgainstChance(
-                    auroc=auroc,
-                    auroc_ci=[auroc - 0.1, auroc + 0.1],
-                    p=0.0,
-                    p_holm=0.001 if auroc > 0.7 else 1.0,
-                )
-                for name, auroc in of_cell.items()
-            }
-        }
-    }
+    found = of_chance({name: (auroc, 0.001 if auroc > 0.7 else 1.0) for name, auroc in of_cell.items()})
     out = io.StringIO()
     print_transfer(Console(file=out, width=80), found)
     assert said in " ".join(out.getvalue().split())

@@ -3,6 +3,7 @@
 import copy
 import csv
 import io
+import json
 import re
 from typing import Any
 
@@ -11,10 +12,11 @@ from fake_results import BASE, MANIFEST, fake_results, of_two_seeds
 from rich.console import Console
 
 from monitorbench.metrics.csv_rows import to_csv, transfer_rows
+from monitorbench.metrics.metrics_json import as_results, nested
+from monitorbench.metrics.registry import MEASURES, as_json, from_json
 from monitorbench.metrics.results import short_names
+from monitorbench.metrics.table import Place
 from monitorbench.metrics.trainings import doses_in_words
-from monitorbench.metrics.transfer import MEASURES
-from monitorbench.metrics.words import Word
 from monitorbench.metrics.written import rate, signed
 from monitorbench.report.tables.published import paper_rows
 from monitorbench.report.transfer import matrix as figures_matrix
@@ -25,13 +27,26 @@ from monitorbench.report.write import render_report
 
 RESULTS = fake_results()
 SHORTS = short_names(RESULTS)
+TREE = nested(RESULTS)
 ALL = f"{BASE}+all"
+
+
+def test_what_is_set_against_something_is_read_back_from_metrics_json():
+    """A page made later would lack the matrix, or show another one than was printed."""
+    written, read = (
+        sorted(found["table"].rows(), key=str)
+        for found in (RESULTS, as_results(json.loads(json.dumps(TREE))))
+    )
+    assert read == written
+    sides = {row.against for row in written}
+    assert sides == {"", "base", "chance"}
+    assert not [row for row in written if row.against and row.value is None and not row.missing]
 
 
 def test_every_word_has_a_row_with_its_numbers():
     """A word without the numbers it rests on can't be checked by a reader."""
-    rows = [row for row in effects(RESULTS, SHORTS) if row.verdict]
-    words = RESULTS["matrix"]["words"]
+    rows = [row for row in effects(RESULTS, SHORTS) if row.is_in_matrix]
+    words = TREE["matrix"]["words"]
     assert len(rows) == sum(len(cells) for by in words.values() for cells in by.values())
     row = next(
         r
@@ -39,7 +54,7 @@ def test_every_word_has_a_row_with_its_numbers():
         if (r.subject, r.prompt, r.title) == ("+all (this adapter)", "direct", "sycophancy_bias/qa")
     )
     told = words[ALL]["direct"]["sycophancy_bias/qa"]
-    d = RESULTS["transfer"][ALL]["direct"]["sycophancy_bias/qa"]
+    d = TREE["transfer"][ALL]["direct"]["sycophancy_bias/qa"]
     assert row.word == told["word"]
     assert [value for value, *_ in row.changes] == [
         signed(d["auroc_difference"]),
@@ -61,7 +76,7 @@ def test_words_are_in_the_terminal_the_csv_and_the_page():
     out = io.StringIO()
     print_transfer(Console(file=out, width=80), RESULTS)
     words = {
-        told["word"] for by in RESULTS["matrix"]["words"].values() for p in by.values() for told in p.values()
+        told["word"] for by in TREE["matrix"]["words"].values() for p in by.values() for told in p.values()
     }
     assert len(words) > 1, "else this test shows nothing"
     page = render_report(RESULTS, MANIFEST)
@@ -77,12 +92,15 @@ def test_words_are_in_the_terminal_the_csv_and_the_page():
 
 def test_finding_nothing_stands_beside_what_would_have_been_found():
     """Alone it passes for `no change`, which an interval of ±.3 does not show."""
-    told: Any = copy.deepcopy(RESULTS["matrix"]["words"][ALL]["direct"]["overall"])
-    told |= {"word": Word.NO_DIFFERENCE_FOUND.value, "detectable_auroc_difference": 0.31}
-    assert figures_matrix.word(told) == "none found\nsees .31"
-    assert figures_matrix.word(told | {"detectable_auroc_difference": None}).endswith("sees none")
-    assert figures_matrix.word(told | {"word": Word.IMPROVED.value}) == "improved"
-    assert figures_matrix.word(None) == ""
+    numbers = RESULTS["table"].numbers(Place(ALL, "direct", against="base"))
+    assert numbers is not None
+    none = as_json(numbers) | {f"{measure}_p_holm": 0.9 for measure in MEASURES}
+    none |= {"auroc_unchanged_p_holm": 0.9, "detectable_auroc_difference": 0.31}
+    assert figures_matrix.word(from_json(none)) == "none found\nsees .31"
+    assert figures_matrix.word(from_json(none | {"detectable_auroc_difference": None})).endswith("sees none")
+    improved = none | {"auroc_difference": 0.2, "auroc_p_holm": 0.001}
+    assert figures_matrix.word(from_json(improved)) == "improved"
+    assert figures_matrix.word(from_json(improved | {"auroc_p_holm": None})) == ""
 
 
 def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
@@ -96,7 +114,7 @@ def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
         assert "(this adapter)" not in text
         assert "no change" not in text
     (row,) = [one for one in effects(found) if one.cell == "overall"]
-    d = found["effects"][f"{BASE}+twice"]["direct"]["overall"]
+    d = nested(found)["effects"][f"{BASE}+twice"]["direct"]["overall"]
     assert (row.subject, row.changes[0][0]) == (
         f"{BASE}+twice over 2 seeds",
         signed(d["auroc_difference"]),
@@ -110,7 +128,7 @@ def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
     assert "(this adapter)" in out.getvalue()
     assert "2 seeds" not in out.getvalue()
     texts = [text.get_text() for text in figures_matrix.matrix_figure(found, "direct", "auroc").axes[0].texts]
-    spread = found["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
+    spread = nested(found)["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
     assert rate(spread["mean"]) in texts
 
 
@@ -121,10 +139,11 @@ def test_a_matrix_has_its_numbers(measure: Any):
     texts = {text.get_text() for text in figure.axes[0].texts}
     for name in (BASE, ALL):
         assert rate(RESULTS["table"].value(name, "direct", measure)) in texts
-    change: Any = RESULTS["transfer"][ALL]["direct"]["overall"]
+    change: Any = TREE["transfer"][ALL]["direct"]["overall"]
     assert texts & {signed(change[f"{measure}_difference"]) + star for star in ("", "*")}
-    told = RESULTS["matrix"]["words"][ALL]["direct"]["overall"]
-    word = figures_matrix.word(told)
+    numbers = RESULTS["table"].numbers(Place(ALL, "direct", against="base"))
+    assert numbers is not None
+    word = figures_matrix.word(numbers)
     shown = word if "\n" in word else word.replace(" ", "\n", 1)
     assert (shown in texts) == (measure == "auroc")
 
@@ -146,7 +165,7 @@ def test_unlike_doses_are_said():
 def test_the_words_are_counted_by_where_was_trained():
     """Held-out cells are the question; counted together with trained ones the answer looks better."""
     trained, held_out = transfer_words.counted_words(RESULTS)
-    n = sum("/" in c for by in RESULTS["matrix"]["words"].values() for p in by.values() for c in p)
+    n = sum("/" in c for by in TREE["matrix"]["words"].values() for p in by.values() for c in p)
     numbers = [int(re.search(r"Of (\d+)", text)[1]) for text in (trained, held_out)]  # type: ignore[index]
     assert sum(numbers) == n
     assert "was not trained on" in held_out
@@ -157,7 +176,7 @@ def test_the_words_are_counted_by_where_was_trained():
 def test_seeds_and_objectives_are_said_plainly():
     """One of three seeds in the table as the result is what the paper did."""
     row = next(row for row in seed_rows(RESULTS) if row[1] == "overall")
-    spread = RESULTS["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
+    spread = TREE["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
     assert row[2:4] == (
         "2",
         f"{rate(spread['mean'])} ± {rate(spread['sd'])} ({rate(spread['low'])} to {rate(spread['high'])})",
@@ -186,9 +205,7 @@ def test_the_papers_cells_stand_beside_ours_of_the_same_training_only():
 def test_a_run_without_adapters_has_no_empty_tables():
     """Headings over nothing make a reader look for what is missing."""
     found: Any = copy.deepcopy(RESULTS)
-    found |= {"transfer": {}, "effects": {}, "adapters": {}, "seeds": {}, "objectives": []}
-    found |= {"trained_on": {}, "tests": []}
-    found["matrix"] = {"words": {}, "n_tests": 0, "level": 0.05, "power": 0.8, "auroc_margin": 0.05}
+    found |= {"adapters": {}, "seeds": {}, "objectives": [], "trained_on": {}, "tests": []}
     page = render_report(found, MANIFEST)
     for heading in (
         "Several seeds",

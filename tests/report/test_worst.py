@@ -4,7 +4,7 @@ import pytest
 from fake_results import BASE, fake_results, fake_tree
 from fake_worst import LONG, fake_worst, sample, verdict
 
-from monitorbench.metrics.results import as_results
+from monitorbench.metrics.metrics_json import as_results
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import Label
 from monitorbench.report.samples.judged import Highlight, Kind, Quoted, worst_samples

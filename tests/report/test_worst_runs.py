@@ -14,7 +14,7 @@ from studies import study
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import write_split
-from monitorbench.metrics.results import as_results
+from monitorbench.metrics.metrics_json import as_results
 from monitorbench.records import Label, Split
 from monitorbench.report.samples.judged import read_judged, worst_of
 from monitorbench.report.write import report

@@ -17,8 +17,8 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import write_split
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.metrics_json import number_trees
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
-from monitorbench.metrics.results import number_trees
 from monitorbench.metrics.summary import add_numbers
 from monitorbench.metrics.table import NO_PROMPT, Table
 from monitorbench.records import Label, Sample, Split, Task

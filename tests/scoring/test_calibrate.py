@@ -15,7 +15,8 @@ from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.metrics.guarantees.threshold import clear_of_scores
-from monitorbench.metrics.results import as_results, short_names
+from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.results import short_names
 from monitorbench.records import Label, Split
 from monitorbench.report.samples.judged import read_scores
 from monitorbench.report.stages import score

@@ -138,9 +138,11 @@ def answer(of: LabelledPool) -> LabelledAnswer:
         answers, flags, scored = answers_by_domain(both)
         return rates(answers, differences_of(*costs, flags, scored))
 
-    def add(name: str, point: str, estimates: Mapping[str, RateEstimate]) -> dict[str, Number]:
+    def add(
+        name: str, point: str, estimates: Mapping[str, RateEstimate], against: str = ""
+    ) -> dict[str, Number]:
         numbers = {rate: _number(rate, of_rate, n_labels, n_groups) for rate, of_rate in estimates.items()}
-        table.add(Place(name, "none", f"estimated:{estimator}", point, "traffic"), numbers)
+        table.add(Place(name, "none", f"estimated:{estimator}", point, "traffic", against), numbers)
         return numbers
 
     own, promises, remarks = [], [], []
@@ -169,7 +171,7 @@ def answer(of: LabelledPool) -> LabelledAnswer:
     lacks = []
     for i, other in enumerate(pool.monitors):
         if i != best:
-            apart = add(f"{other} - {pool.monitors[best]}", "", of_two(flagged[[best, i]]))
+            apart = add(other, "", of_two(flagged[[best, i]]), against=pool.monitors[best])
             low = apart["expected_cost"].low or 0.0
             if low < -settings.regret:
                 lacks.append(f"{other} may cost {-low:.3g} a sample less")

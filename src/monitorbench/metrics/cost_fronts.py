@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple, NotRequired, TypedDict
 import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.rates import Interval
-from monitorbench.metrics.table import Numbers
+from monitorbench.metrics.table import NO_PROMPT, Table
 
 
 class SentOn(TypedDict):
@@ -156,25 +157,43 @@ def cost_per_verdict(taken: UsageFacts | None, *, is_baseline: bool) -> dict[Cos
     return {"tokens": tokens_of(taken), "seconds": taken["seconds"]}
 
 
-def cost_fronts(
-    judged: Sequence[tuple[str, str, Numbers]],
-    costs: Mapping[tuple[str, str], Mapping[Cost, float | None]],
-) -> CostFronts:
-    """The front of each cost and quality over (monitor, prompt, numbers); `costs` is by monitor and prompt.
+def cost_fronts(table: Table, usages: Mapping[str, Mapping[str, UsageFacts]]) -> CostFronts:
+    """The front of each cost and quality, over all monitors, prompts and baselines together.
 
     On a front is what no other beats: none is as cheap and better, or as good and cheaper. What lacks the
-    cost or the quality is on none.
+    cost or the quality is on none. `usages` are by monitor and prompt.
     """
-    fronts: CostFronts = {}
+    judged, fronts = table.judged(), CostFronts()
+    costs = [
+        cost_per_verdict(usages.get(name, {}).get(prompt), is_baseline=prompt == NO_PROMPT)
+        for name, prompt in judged
+    ]
     for cost in COSTS:
         fronts[cost] = {}
         for quality in QUALITIES:
-            points = [
-                (costs[name, prompt][cost], loss(numbers[quality].value, quality))
-                for name, prompt, numbers in judged
-            ]
-            fronts[cost][quality] = [list(judged[i][:2]) for i in pareto_front(points)]
+            losses = [loss(table.parts(*of)[OVERALL][quality].value, quality) for of in judged]
+            points = [(of[cost], bad) for of, bad in zip(costs, losses, strict=True)]
+            fronts[cost][quality] = [list(judged[i]) for i in pareto_front(points)]
     return fronts
+
+
+def rates_by_prompt(table: Table) -> dict[str, dict[str, tuple[float | None, float | None]]]:
+    """MR and FAR over all samples by prompt and monitor, baselines apart."""
+    by_prompt: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+    for name, prompt in sorted(table.judged(), key=lambda judged: judged[1]):
+        if prompt != NO_PROMPT:
+            numbers = table.parts(name, prompt)[OVERALL]
+            rates = numbers["miss_rate"].value, numbers["false_alarm_rate"].value
+            by_prompt.setdefault(prompt, {})[name] = rates
+    return by_prompt
+
+
+def rate_fronts(table: Table) -> dict[str, list[str]]:
+    """The monitors on the front of overall (MR, FAR), by prompt."""
+    return {
+        prompt: [list(rates)[i] for i in pareto_front(list(rates.values()))]
+        for prompt, rates in rates_by_prompt(table).items()
+    }
 
 
 def loss(value: float | None, quality: Quality) -> float | None:

@@ -8,15 +8,13 @@ import io
 from collections.abc import Mapping, Sequence
 
 from monitorbench.metrics.marks import strata
+from monitorbench.metrics.metrics_json import difference_json, verdict_json
 from monitorbench.metrics.registry import as_json
-from monitorbench.metrics.results import Results, cell_verdict
-from monitorbench.metrics.table import base_of, is_cell, ordered_cells
-from monitorbench.metrics.words import CellVerdict
+from monitorbench.metrics.results import Results, effects_of
+from monitorbench.metrics.table import BASE, base_of, is_cell, ordered_cells
 
 Value = str | int | float | None
 Row = dict[str, Value]
-
-_UNTOLD = dict.fromkeys(CellVerdict.__annotations__)
 
 
 def monitor_rows(results: Results) -> list[Row]:
@@ -49,12 +47,9 @@ def transfer_rows(results: Results) -> list[Row]:
 
     Behind a training of several seeds comes each of its adapters, which has no words.
     """
-    several = {
-        adapter: results["transfer"][adapter]
-        for adapters in results["adapters"].values()
-        for adapter in adapters
-        if adapter not in results["effects"]
-    }
+    effects, compared = effects_of(results), results["table"].compared(BASE)
+    adapters = [adapter for of_training in results["adapters"].values() for adapter in of_training]
+    several = {adapter: compared[adapter] for adapter in adapters if adapter not in effects}
     return [
         {
             "training": name,
@@ -62,10 +57,10 @@ def transfer_rows(results: Results) -> list[Row]:
             "trained_on": ";".join(results["trained_on"].get(results["adapters"].get(name, [name])[0], [])),
             "prompt": prompt,
             "cell": cell,
-            **flat(by_cell[cell]),
-            **flat(cell_verdict(results, name, prompt, cell) or _UNTOLD),
+            **flat(difference_json(by_cell[cell])),
+            **flat(verdict_json(by_cell[cell])),
         }
-        for name, by_prompt in (results["effects"] | several).items()
+        for name, by_prompt in {**effects, **several}.items()
         for prompt, by_cell in by_prompt.items()
         for cell in ordered_cells(set(by_cell))
     ]

@@ -7,7 +7,7 @@ be chosen. The chosen one's number looks better than it is, by having been chose
 another split.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import comb
 from typing import TypedDict, cast
 
@@ -17,75 +17,47 @@ import pyarrow.compute as pc
 
 from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import BoolArray, Columns
-from monitorbench.metrics.rates import as_list
-from monitorbench.metrics.registry import as_json, cell_numbers
-from monitorbench.metrics.table import Numbers
-from monitorbench.metrics.transfer import (
-    MeasuredDifference,
-    TransferDifference,
-    change,
-    difference,
-    matched,
-)
+from monitorbench.metrics.registry import Value, as_json, cell_numbers, numbers_of
+from monitorbench.metrics.table import SHARED, Number, Numbers, Place, Table
+from monitorbench.metrics.transfer import difference, matched
 
 FIRST = "direct"
 """The prompt that others are compared with where it is there."""
 
 
-class PromptSpread(TypedDict):
-    """How far apart a monitor's numbers lie under its prompts: the highest minus the lowest."""
+def add_prompts(
+    table: Table, monitor: str, judged: Mapping[str, Columns], *, resamples: int, seed: int
+) -> None:
+    """Add a monitor's numbers under at least two prompts, over the samples that all of them have.
 
-    highest: str
-    """The prompt of the highest AUROC, and that of the lowest; of equal ones the first."""
-    lowest: str
-    auroc: float
-    auroc_ci: list[float] | None
-    """Interval of these two prompts' paired difference. They were picked as furthest apart: its confidence is
-    1 − .05/m for the m pairs of prompts: with 95 % the intervals of all pairs hold at once (Bonferroni)."""
-    miss_rate: float | None
-    """Spread over the prompts that have a miss rate; None where fewer than two have."""
-    false_alarm_rate: float | None
-
-
-class PromptsFacts(TypedDict):
-    """One monitor under at least two prompts."""
-
-    n: int
-    """Samples that it judged under each of them: what all of this is over."""
-    base: str
-    """The prompt that the others are compared with."""
-    differences: dict[str, TransferDifference]
-    """Each other prompt (`…_tuned`) minus `base` (`…_base`)."""
-    spread: PromptSpread | None
-    """None where fewer than two prompts have an AUROC."""
-
-
-def compare_prompts(
-    judged: Mapping[str, Columns], *, resamples: int, seed: int
-) -> tuple[PromptsFacts, dict[str, Numbers]] | None:
-    """Compare at least two prompts, over the samples that all of them have; None where there is no such.
-
-    Also returns the numbers under each prompt over these samples. Raises ValueError where a sample comes
-    twice, or has another label or group under each.
+    Each other prompt is set against the first, `FIRST` where it is there (`…_tuned` minus `…_base`), and the
+    prompt of the highest AUROC against that of the lowest. Nothing is added where no sample is shared. Raises
+    ValueError where a sample comes twice, or has another label or group under each.
     """
     names = sorted(judged, key=lambda name: name != FIRST)
     if len(names) < 2:
-        return None
+        return
     common = shared({name: judged[name] for name in names})
-    n = len(common[names[0]])
-    if not n:
-        return None
+    base = common[names[0]]
+    if not len(base):
+        return
     by_prompt = {name: cell_numbers(of) for name, of in common.items()}
-    facts = PromptsFacts(
-        n=n,
-        base=names[0],
-        differences={
-            name: difference(common[names[0]], common[name], resamples=resamples, seed=seed)
-            for name in names[1:]
-        },
-        spread=spread(common, by_prompt),
-    )
-    return facts, by_prompt
+    for name, of in common.items():
+        table.add(Place(monitor, name, SHARED), by_prompt[name])
+        if of is not base:
+            minus = difference(base, of, resamples=resamples, seed=seed)
+            table.add(Place(monitor, name, SHARED, against=names[0]), minus)
+    if apart := furthest(common, by_prompt):
+        highest, lowest, of_spread = apart
+        table.add(Place(monitor, highest, SHARED, against=lowest), {of_spread.metric: of_spread})
+
+
+def shared_numbers(table: Table, monitor: str) -> dict[str, Numbers]:
+    """Return a monitor's numbers by prompt over the samples that it judged under each, the base first."""
+    by_prompt = {prompt: table.parts(monitor, prompt).get(SHARED) for prompt in table.prompts_of(monitor)}
+    bases = [base for _, base, _ in table.prompts_apart(monitor, "auroc_difference")]
+    in_order = sorted(by_prompt, key=lambda prompt: prompt not in bases)
+    return {prompt: numbers for prompt in in_order if (numbers := by_prompt[prompt])}
 
 
 def shared(judged: Mapping[str, Columns]) -> dict[str, Columns]:
@@ -97,10 +69,13 @@ def shared(judged: Mapping[str, Columns]) -> dict[str, Columns]:
     return {name: of.taking(_inside(of, both)) for name, of in judged.items()}
 
 
-def spread(common: Mapping[str, Columns], numbers: Mapping[str, Numbers]) -> PromptSpread | None:
-    """The spread over prompts that judged the same samples, with what `cell_numbers` says of each.
+def furthest(common: Mapping[str, Columns], numbers: Mapping[str, Numbers]) -> tuple[str, str, Number] | None:
+    """The prompts of the highest and the lowest AUROC (of equal ones the first), and how far apart they lie.
 
-    Raises ValueError where they did not.
+    `numbers` are those of `cell_numbers`. None where fewer than two prompts have an AUROC. The interval is of
+    the paired difference, whose prompts were picked as furthest apart: its confidence is 1 − .05/m for the m
+    pairs of prompts, so that with 95 % the intervals of all pairs hold at once (Bonferroni). Raises
+    ValueError where they did not judge the same samples.
     """
     aurocs = {name: value for name, of in numbers.items() if (value := of["auroc"].value) is not None}
     if len(aurocs) < 2:
@@ -115,18 +90,13 @@ def spread(common: Mapping[str, Columns], numbers: Mapping[str, Numbers]) -> Pro
         low.groups,
         confidence=1 - 0.05 / comb(len(aurocs), 2),
     )
-    return PromptSpread(
-        highest=highest,
-        lowest=lowest,
-        auroc=aurocs[highest] - aurocs[lowest],
-        auroc_ci=as_list(compared.interval),
-        miss_rate=_range([of["miss_rate"].value for of in numbers.values()]),
-        false_alarm_rate=_range([of["false_alarm_rate"].value for of in numbers.values()]),
-    )
+    spread = Value(aurocs[highest] - aurocs[lowest], compared.interval)
+    return highest, lowest, numbers_of({"auroc_spread": spread})["auroc_spread"]
 
 
-def _range(values: Iterable[float | None]) -> float | None:
-    defined = [value for value in values if value is not None]
+def spread_of(by_prompt: Mapping[str, Numbers], metric: str) -> float | None:
+    """The highest value of a metric minus the lowest; None where fewer than two prompts have one."""
+    defined = [value for of in by_prompt.values() if (value := of[metric].value) is not None]
     return max(defined) - min(defined) if len(defined) > 1 else None
 
 
@@ -173,7 +143,7 @@ class WordingChoice(TypedDict):
     spread: float | None
     """The highest AUROC minus the lowest; None where only one has any."""
     spread_ci: list[float] | None
-    """Interval as in `prompts.PromptSpread`."""
+    """Interval as in `furthest`."""
 
 
 def choose_wording(
@@ -194,14 +164,14 @@ def choose_wording(
         return None
     chosen = max(aurocs, key=lambda name: aurocs[name])
     behind = {
-        name: change(difference(of, common[chosen], resamples=resamples, seed=seed), "auroc")
+        name: difference(of, common[chosen], resamples=resamples, seed=seed)["auroc_difference"]
         for name, of in common.items()
         if name != chosen
     }
     ids = common[chosen].sample_ids
     for name in judged.keys() - scored.keys():  # on the same samples, without a score
         numbers[name] = cell_numbers(judged[name].taking(_inside(judged[name], ids)))
-    apart: PromptSpread | None = spread(common, {name: numbers[name] for name in common})
+    apart = furthest(common, {name: numbers[name] for name in common})
     return WordingChoice(
         split=split,
         by="auroc",
@@ -209,12 +179,12 @@ def choose_wording(
         prompts={name: _numbers(numbers[name], behind.get(name)) for name in judged},
         chosen=chosen,
         not_shown_worse=[name for name, of in behind.items() if not of.interval or of.interval[0] <= 0],
-        spread=apart and apart["auroc"],
-        spread_ci=apart and apart["auroc_ci"],
+        spread=apart and apart[2].value,
+        spread_ci=apart and apart[2].interval,
     )
 
 
-def _numbers(of: Numbers, behind: MeasuredDifference | None) -> WordingNumbers:
+def _numbers(of: Numbers, behind: Number | None) -> WordingNumbers:
     names = ("auroc", "n", "n_unscored", "miss_rate", "false_alarm_rate")
     minus = {"behind": behind and behind.value, "behind_ci": behind and behind.interval}
     return cast(WordingNumbers, as_json({name: of[name] for name in names}) | minus)

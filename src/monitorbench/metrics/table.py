@@ -1,8 +1,8 @@
 """The results table: the one form in which numbers travel from what computes them to what shows them.
 
-A row is a number and its place: metric, monitor, prompt, part of the samples, operating point and split; the
-value with its interval, how many samples and groups it is over, and why it is missing where it is. Stages add
-rows; page, terminal, CSV, `metrics.json` and W&B look them up.
+A row is a number and its place: metric, monitor, prompt, part of the samples, operating point, split and what
+it is set against; the value with its interval, how many samples and groups it is over, and why it is missing
+where it is. Stages add rows; page, terminal, CSV, `metrics.json` and W&B look them up.
 
 A *reference* (a baseline such as bag of words) reads no prompt, so it stands beside the monitors of every
 prompt. An *adapter* is named `<base>+<what it was trained on>`.
@@ -23,6 +23,10 @@ MACRO = "macro:cells"
 """The part whose numbers are means over the `category/task` cells; no cell or slice has this name."""
 SHARED = "shared:prompts"
 """The part that a monitor judged under each of several prompts."""
+BASE = "base"
+"""The monitor that a training began with, which it is set against over the same samples."""
+CHANCE = "chance"
+"""Guessing, an AUROC of .5, which a training is set against."""
 
 
 class Number(NamedTuple):
@@ -65,6 +69,8 @@ class Place(NamedTuple):
     point: str = ""
     """Name of the operating point; empty for the judge's own answers."""
     split: str = Split.TEST.value
+    against: str = ""
+    """Whom they are set against: `BASE`, `CHANCE`, another prompt or monitor; empty for its own numbers."""
 
 
 class Row(NamedTuple):
@@ -76,6 +82,7 @@ class Row(NamedTuple):
     point: str
     split: str
     part: str
+    against: str
     value: float | None
     low: float | None
     high: float | None
@@ -84,8 +91,10 @@ class Row(NamedTuple):
     missing: str
 
 
-Answers = tuple[str, str, str, str]
-"""Monitor, prompt, operating point and split."""
+Answers = tuple[str, str, str, str, str]
+"""Monitor, prompt, operating point, split and what they are set against."""
+Compared = Mapping[str, Mapping[str, Mapping[str, Numbers]]]
+"""Numbers by monitor, prompt and part."""
 
 
 class Table:
@@ -109,10 +118,10 @@ class Table:
 
     def rows(self) -> Iterator[Row]:
         """Yield every number as a line of the tidy table."""
-        for (monitor, prompt, point, split), parts in self._parts.items():
+        for (monitor, prompt, point, split, against), parts in self._parts.items():
             for name, numbers in parts.items():
                 for of in numbers.values():
-                    yield Row(of.metric, monitor, prompt, point, split, name, *of[1:])
+                    yield Row(of.metric, monitor, prompt, point, split, name, against, *of[1:])
 
     def where(self, **fields: str) -> list[Row]:
         """Return the rows whose fields have these values."""
@@ -124,13 +133,29 @@ class Table:
         """Return each monitor and prompt whose own answers have numbers over all samples."""
         return [
             (monitor, prompt)
-            for (monitor, prompt, point, _), parts in self._parts.items()
-            if not point and OVERALL in parts
+            for (monitor, prompt, point, _, against), parts in self._parts.items()
+            if not (point or against) and OVERALL in parts
         ]
 
     def parts(self, monitor: str, prompt: str) -> Mapping[str, Numbers]:
         """Return the numbers of a monitor's own answers by part."""
-        return self._parts.get((monitor, prompt, "", Split.TEST.value), {})
+        return self._parts.get(_answers(Place(monitor, prompt)), {})
+
+    def compared(self, other: str) -> Compared:
+        """Return the numbers of all that is set against `other`."""
+        found: dict[str, dict[str, Mapping[str, Numbers]]] = {}
+        for (monitor, prompt, _, _, against), parts in self._parts.items():
+            if against == other:
+                found.setdefault(monitor, {})[prompt] = parts
+        return found
+
+    def prompts_apart(self, monitor: str, metric: str) -> list[tuple[str, str, Numbers]]:
+        """Return each prompt with a metric that is set against another prompt: both, and their numbers."""
+        return [
+            (prompt, against, parts[SHARED])
+            for (name, prompt, _, _, against), parts in self._parts.items()
+            if name == monitor and against and metric in parts.get(SHARED, {})
+        ]
 
     def lookup(self, monitor: str, prompt: str, part: str = OVERALL) -> Numbers | None:
         """Return a monitor's numbers in a part; a reference has the same under every prompt."""
@@ -215,7 +240,7 @@ class Table:
 
 
 def _answers(place: Place) -> Answers:
-    return place.monitor, place.prompt, place.point, place.split
+    return place.monitor, place.prompt, place.point, place.split, place.against
 
 
 def is_slice(part: str) -> bool:

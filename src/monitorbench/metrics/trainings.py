@@ -12,7 +12,7 @@ of a head of the one and a head of the other, and of a training with itself over
 trainings can hardly be more alike than two seeds of one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, product
 from statistics import fmean, stdev
 from typing import NamedTuple, TypedDict
@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.registry import MEASURES
 from monitorbench.metrics.significance import holm
 from monitorbench.metrics.table import Numbers, Table, is_cell
-from monitorbench.metrics.transfer import MEASURES, difference
+from monitorbench.metrics.transfer import difference
 
 BASELINE_OBJECTIVE = "sft"
 
@@ -41,33 +42,12 @@ class SeedSpread(TypedDict):
     """The smallest and the largest."""
 
 
-class Seeds(TypedDict):
-    """The adapters of one base, subset and objective that differ in the seed alone."""
+def spreads(table: Table, adapters: Collection[str]) -> dict[str, dict[str, dict[str, SeedSpread]]]:
+    """Sum up adapters that differ in the seed alone, by prompt, cell and measure.
 
-    adapters: list[str]
-    seeds: list[int]
-    spread: dict[str, dict[str, dict[str, SeedSpread]]]
-    """Prompt, cell, measure; what no seed has a value for is left out."""
-
-
-def over_seeds(families: Mapping[str, Mapping[int, str]], table: Table) -> dict[str, Seeds]:
-    """Spreads over seeds, by the family's name; families of one seed are left out.
-
-    `families`: the name without the seed, then seed and adapter; `table` has the adapters' numbers.
+    What no seed has a value for is left out.
     """
-    return {
-        name: Seeds(
-            adapters=list(by_seed.values()),
-            seeds=list(by_seed),
-            spread=_spreads(table, list(by_seed.values())),
-        )
-        for name, by_seed in families.items()
-        if len(by_seed) > 1
-    }
-
-
-def _spreads(table: Table, adapters: Sequence[str]) -> dict[str, dict[str, dict[str, SeedSpread]]]:
-    spreads: dict[str, dict[str, dict[str, SeedSpread]]] = {}
+    found: dict[str, dict[str, dict[str, SeedSpread]]] = {}
     for prompt in dict.fromkeys(prompt for name, prompt in table.judged() if name in adapters):
         cells: dict[str, list[Numbers]] = {}
         for adapter in adapters:
@@ -76,8 +56,8 @@ def _spreads(table: Table, adapters: Sequence[str]) -> dict[str, dict[str, dict[
                     cells.setdefault(cell_name, []).append(numbers)
         for cell, of_seeds in cells.items():
             by_measure = {name: spread([of_seed[name].value for of_seed in of_seeds]) for name in MEASURES}
-            spreads.setdefault(prompt, {})[cell] = {name: s for name, s in by_measure.items() if s}
-    return spreads
+            found.setdefault(prompt, {})[cell] = {name: s for name, s in by_measure.items() if s}
+    return found
 
 
 def spread(values: Sequence[float | None]) -> SeedSpread | None:
@@ -125,21 +105,21 @@ class ObjectiveTest(TypedDict):
 def objective_tests(pairs: Sequence[ObjectivePair], *, resamples: int, seed: int) -> list[ObjectiveTest]:
     """One test for each; raises ValueError where the two judged different samples."""
     of_pairs = [difference(pair.of_sft, pair.of_other, resamples=resamples, seed=seed) for pair in pairs]
-    corrected = holm([d["miss_rate_at_far_5_p"] for d in of_pairs])
+    corrected = holm([d["miss_rate_at_far_5_p"].value for d in of_pairs])
     return [
         ObjectiveTest(
             subset=pair.subset,
             seed=pair.seed,
             prompt=pair.prompt,
             objective=pair.objective,
-            n=d["n_both_with_score"],
-            miss_rate_at_far_5_sft=d["miss_rate_at_far_5_base"],
-            miss_rate_at_far_5_other=d["miss_rate_at_far_5_tuned"],
-            miss_rate_at_far_5_difference=d["miss_rate_at_far_5_difference"],
-            miss_rate_at_far_5_difference_ci=d["miss_rate_at_far_5_difference_ci"],
-            auroc_difference=d["auroc_difference"],
-            auroc_difference_ci=d["auroc_difference_ci"],
-            p=d["miss_rate_at_far_5_p"],
+            n=d["n_both_with_score"].whole,
+            miss_rate_at_far_5_sft=d["miss_rate_at_far_5_base"].value,
+            miss_rate_at_far_5_other=d["miss_rate_at_far_5_tuned"].value,
+            miss_rate_at_far_5_difference=d["miss_rate_at_far_5_difference"].value,
+            miss_rate_at_far_5_difference_ci=d["miss_rate_at_far_5_difference"].interval,
+            auroc_difference=d["auroc_difference"].value,
+            auroc_difference_ci=d["auroc_difference"].interval,
+            p=d["miss_rate_at_far_5_p"].value,
             p_holm=p_holm,
         )
         for pair, d, p_holm in zip(pairs, of_pairs, corrected, strict=True)

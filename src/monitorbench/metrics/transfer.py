@@ -6,12 +6,25 @@ question does to both cancels out.
 
 One adapter's difference is over questions alone, and says what *this adapter* does. Of several seeds of one
 training it is the mean difference with seeds and questions both random (`replicates`), and says what *the
-training* does. Both have one shape; `words` puts either in a word.
+training* does. Both have the same numbers; `words` puts either in a word.
+
+The numbers of a comparison, tuned minus base:
+
+- `n` samples that both judged, of `n_groups` questions; `n_both_with_score` of them both gave a score, over
+  which the AUROC difference is, and `n_both_answered` both answered with a label, over which the rates'
+  differences are; `n_seeds` trainings that differ in the seed alone, 1 of one adapter;
+- `<measure>_difference` with its 95 % interval and `<measure>_p`, two-sided and not corrected, which agree.
+  Above 0 the tuned monitor separates better (AUROC), or errs more (rates). AUROC's interval is MOVER over
+  both monitors' score intervals (`auroc.paired_auroc_difference`), a rate's `significance.rate_change_test`.
+  At a FAR of 5 % each monitor is at its own threshold, chosen anew in each draw (`low_far_difference`);
+- `auroc_base`, `auroc_tuned`, and both for `miss_rate_at_far_5`: over the same samples;
+- `auroc_se`, the standard error of the AUROC difference (of one adapter by Obuchowski's variance), with
+  `auroc_degrees` of freedom for Student's t; `auroc_seed_sd`, the standard deviation of the seeds' AUROC
+  differences, None of one adapter.
 """
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +34,8 @@ from numpy.typing import NDArray
 from monitorbench.metrics.columns import Columns, by_cell, refuse_repeated
 from monitorbench.metrics.low_far import enough_for
 from monitorbench.metrics.low_far_difference import LowFarDifference, paired_low_far_difference
-from monitorbench.metrics.rates import as_list
+from monitorbench.metrics.rates import Interval
+from monitorbench.metrics.registry import MEASURES, Measure, Value, numbers_of
 from monitorbench.metrics.replicates import (
     SeedEstimate,
     auroc_over_seeds,
@@ -29,78 +43,14 @@ from monitorbench.metrics.replicates import (
     rate_over_seeds,
 )
 from monitorbench.metrics.significance import auroc_change_test, auroc_difference_variance, compare
+from monitorbench.metrics.table import Numbers
 
 _FAR = 0.05
-Measure = Literal["auroc", "miss_rate", "false_alarm_rate", "miss_rate_at_far_5"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
-"""Measures by which a training is compared with its base."""
+_Change = tuple[float | None, Interval | None, float | None]
+"""A difference, its interval, and its p."""
 
 
-class TransferDifference(TypedDict):
-    """Tuned minus base over the same samples. Intervals: both on the same groups, 95 %.
-
-    Of several seeds: the mean of their differences, its intervals and p values from `replicates`.
-    """
-
-    n: int
-    """Samples judged by both."""
-    n_groups: int
-    """Questions of these samples."""
-    n_seeds: int
-    """Trainings that differ in the seed alone; 1: one adapter."""
-    n_both_with_score: int
-    """Samples that both gave a score, over which the AUROC difference is."""
-    n_both_answered: int
-    """Samples that both answered with a label, over which the differences of the rates are."""
-    auroc_base: float | None
-    auroc_tuned: float | None
-    auroc_difference: float | None
-    """Above 0: the tuned monitor separates better."""
-    auroc_difference_ci: list[float] | None
-    """MOVER over both monitors' score intervals (`auroc.paired_auroc_difference`); agrees with `auroc_p`."""
-    miss_rate_difference: float | None
-    """Below 0: the tuned monitor misses less."""
-    miss_rate_difference_ci: list[float] | None
-    """See `significance.rate_change_test`; agrees with `miss_rate_p`."""
-    false_alarm_rate_difference: float | None
-    """Below 0: the tuned monitor raises fewer false alarms."""
-    false_alarm_rate_difference_ci: list[float] | None
-    miss_rate_at_far_5_base: float | None
-    miss_rate_at_far_5_tuned: float | None
-    miss_rate_at_far_5_difference: float | None
-    """Each monitor is at its own threshold. Below 0: at a FAR of 5 % the tuned one misses less."""
-    miss_rate_at_far_5_difference_ci: list[float] | None
-    """See `low_far_difference.LowFarDifference`; both thresholds are chosen anew in each draw."""
-    miss_rate_at_far_5_p: float | None
-    """Two-sided p value from the draws of that interval, not corrected."""
-    auroc_p: float | None
-    """See `significance`: two-sided, not corrected."""
-    miss_rate_p: float | None
-    false_alarm_rate_p: float | None
-    auroc_se: float | None
-    """Standard error of the AUROC difference; of one adapter by Obuchowski's variance."""
-    auroc_degrees: float | None
-    """Degrees of freedom of the AUROC difference, for Student's t."""
-    auroc_seed_sd: float | None
-    """Standard deviation of the seeds' AUROC differences; None of one adapter."""
-
-
-class MeasuredDifference(NamedTuple):
-    """The difference of one measure."""
-
-    value: float | None
-    interval: list[float] | None
-    p: float | None
-    """p value, not corrected."""
-
-
-def change(of: TransferDifference, measure: Measure) -> MeasuredDifference:
-    """Return the difference of one measure, with its interval and p."""
-    numbers = cast(dict[str, Any], of)
-    return MeasuredDifference(*(numbers[f"{measure}_{key}"] for key in ("difference", "difference_ci", "p")))
-
-
-def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> TransferDifference:
+def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> Numbers:
     """Tuned minus base over some samples, whatever cells they come from; there may be none.
 
     Samples are matched by id; raises ValueError where the two hold different ones.
@@ -108,7 +58,7 @@ def difference(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> T
     return _difference(base, matched(base, tuned), resamples, seed)
 
 
-def differences(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> dict[str, TransferDifference]:
+def differences(base: Columns, tuned: Columns, *, resamples: int, seed: int) -> dict[str, Numbers]:
     """Tuned minus base in each cell that is present (`by_cell`); raises like `difference`."""
     in_order = matched(base, tuned)
     return {
@@ -144,21 +94,19 @@ def matched(base: Columns, tuned: Columns) -> Columns:
     return in_order
 
 
-def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> TransferDifference:
+def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Numbers:
     of_both = base.scores, tuned.scores, base.is_misbehavior, base.groups
     curves, auroc_p = auroc_change_test(*of_both)
     rates = compare(base.flagged, tuned.flagged, base.is_misbehavior, base.groups)
     low_far = _low_far(base, tuned, resamples, seed)
     spread = auroc_difference_variance(*of_both)
-    changes: dict[Measure, MeasuredDifference] = {
-        "auroc": MeasuredDifference(curves.difference, as_list(curves.interval), auroc_p),
-        "miss_rate_at_far_5": MeasuredDifference(
-            low_far.difference, as_list(low_far.interval), low_far.p_value
-        ),
+    changes: dict[Measure, _Change] = {
+        "auroc": (curves.difference, curves.interval, auroc_p),
+        "miss_rate_at_far_5": (low_far.difference, low_far.interval, low_far.p_value),
     }
     for name, rate in zip(MEASURES[1:3], rates, strict=True):
-        changes[name] = MeasuredDifference(rate.difference, as_list(rate.interval), rate.p_value)
-    return _facts(
+        changes[name] = rate.difference, rate.interval, rate.p_value
+    return _numbers(
         base,
         changes,
         n_seeds=1,
@@ -174,17 +122,14 @@ def _difference(base: Columns, tuned: Columns, resamples: int, seed: int) -> Tra
     )
 
 
-def _facts(
-    base: Columns, changes: Mapping[Measure, MeasuredDifference], **others: float | None
-) -> TransferDifference:
-    """Put the differences of all measures, and what else is known of them, under their keys."""
-    keys = {
-        f"{name}_{key}": value
-        for name, of in changes.items()
-        for key, value in zip(("difference", "difference_ci", "p"), of, strict=True)
-    }
-    values = {"n": len(base), "n_groups": len(np.unique(base.groups)), **others, **keys}
-    return cast(TransferDifference, {name: values[name] for name in TransferDifference.__annotations__})
+def _numbers(base: Columns, changes: Mapping[Measure, _Change], **others: float | None) -> Numbers:
+    """Put the differences of all measures, and what else is known of them, under their names."""
+    values = {"n": Value(len(base)), "n_groups": Value(len(np.unique(base.groups)))}
+    values |= {name: Value(value) for name, value in others.items()}
+    for measure in MEASURES:
+        value, interval, p = changes[measure]
+        values |= {f"{measure}_difference": Value(value, interval), f"{measure}_p": Value(p)}
+    return numbers_of(values)
 
 
 def _low_far(base: Columns, tuned: Columns, resamples: int, seed: int) -> LowFarDifference:
@@ -204,7 +149,7 @@ def differences_over_seeds(
     *,
     resamples: int,
     seed: int,
-) -> dict[str, TransferDifference]:
+) -> dict[str, Numbers]:
     """The mean over at least two seeds minus the base, in each part (a mask [samples] of the base's).
 
     Raises ValueError where two hold different samples.
@@ -218,7 +163,7 @@ def differences_over_seeds(
     }
 
 
-def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: int) -> TransferDifference:
+def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: int) -> Numbers:
     before, ranked = auroc_over_seeds(base, tuned) or (None, None)
     low_far = low_far_over_seeds(base, tuned, resamples=resamples, seed=seed)
     far_before, far_after, far_change = low_far or (None, None, None)
@@ -228,9 +173,9 @@ def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: i
         ~np.isnan([getattr(of_seed, name) for of_seed in (base, *tuned)]).any(axis=0)
         for name in ("flagged", "scores")
     )
-    return _facts(
+    return _numbers(
         base,
-        {name: _measured(estimate) for name, estimate in estimates},
+        {name: _change(estimate) for name, estimate in estimates},
         n_seeds=len(tuned),
         n_both_with_score=int(np.count_nonzero(scored)),
         n_both_answered=int(np.count_nonzero(answered)),
@@ -244,7 +189,5 @@ def _over_seeds(base: Columns, tuned: Sequence[Columns], resamples: int, seed: i
     )
 
 
-def _measured(estimate: SeedEstimate | None) -> MeasuredDifference:
-    if estimate is None:
-        return MeasuredDifference(None, None, None)
-    return MeasuredDifference(estimate.mean, list(estimate.interval()), estimate.p_value)
+def _change(estimate: SeedEstimate | None) -> _Change:
+    return (estimate.mean, estimate.interval(), estimate.p_value) if estimate else (None, None, None)

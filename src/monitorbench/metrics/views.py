@@ -10,9 +10,10 @@ from typing import NamedTuple, TypedDict
 
 from monitorbench.metrics.columns import OVERALL, Columns
 from monitorbench.metrics.cost_fronts import UsageFacts, tokens_of
-from monitorbench.metrics.registry import cell_numbers
+from monitorbench.metrics.registry import Measure, cell_numbers
 from monitorbench.metrics.significance import holm
-from monitorbench.metrics.transfer import Measure, TransferDifference, change, difference, differences
+from monitorbench.metrics.table import Numbers
+from monitorbench.metrics.transfer import difference, differences
 
 COMPARED: tuple[Measure, ...] = ("auroc", "miss_rate_at_far_5")
 """Measures that are compared."""
@@ -109,7 +110,7 @@ def compare_views(asked: Mapping[str, Asked], *, resamples: int, seed: int) -> V
         if way is first:
             continue
         paired = difference(first.judged, way.judged, resamples=resamples, seed=seed)
-        facts["n_both"] = paired["n_both_with_score"]
+        facts["n_both"] = paired["n_both_with_score"].whole
         facts["changes"] = {measure: overall.add(paired, measure) for measure in COMPARED}
         cells = differences(first.judged, way.judged, resamples=resamples, seed=seed)
         categories = [cell for cell in cells if cell != OVERALL and "/" not in cell]
@@ -129,10 +130,10 @@ class _Family:
     def __init__(self) -> None:
         self._tested: list[tuple[SeenDifference, float]] = []
 
-    def add(self, paired: TransferDifference, measure: Measure) -> SeenDifference:
+    def add(self, paired: Numbers, measure: Measure) -> SeenDifference:
         """The difference of one measure, to be corrected."""
-        value, interval, p = change(paired, measure)
-        told = SeenDifference(difference=value, difference_ci=interval, p_holm=None, shown=False)
+        minus, p = paired[f"{measure}_difference"], paired[f"{measure}_p"].value
+        told = SeenDifference(difference=minus.value, difference_ci=minus.interval, p_holm=None, shown=False)
         if p is not None:
             self._tested.append((told, p))
         return told

@@ -99,13 +99,18 @@ def value_of(number: Number) -> str:
             return count(number.whole)
         case "cost":
             return amount(number.value)
+        case "difference":
+            return signed(number.value)
+        case "p":
+            return p_value(number.value)
         case _:
             return rate(number.value)
 
 
 def interval_of(number: Number) -> str:
     """A number's interval; empty where there is none."""
-    return (amount_interval if BY_NAME[number.metric].form == "cost" else interval)(number.interval)
+    ways = {"cost": amount_interval, "difference": signed_interval}
+    return ways.get(BY_NAME[number.metric].form, interval)(number.interval)
 
 
 def shown(number: Number) -> str:

@@ -83,7 +83,7 @@ def _rows(estimates: LabelledAnswer) -> list[tuple[str, str, str, str, str]]:
     """Monitor, threshold, metric, value and interval of each row of the table."""
     rows = []
     for row in estimates.table.rows():
-        is_share = row.metric not in ("expected_cost", *list(_METRICS)[-2:]) and " - " not in row.monitor
+        is_share = row.metric not in ("expected_cost", *list(_METRICS)[-2:]) and not row.against
         ends = (row.low, row.high) if row.low is not None and row.high is not None else None
         if is_share:
             value, within = rate(row.value), interval(ends)
@@ -91,5 +91,6 @@ def _rows(estimates: LabelledAnswer) -> list[tuple[str, str, str, str, str]]:
             value = DASH if row.value is None else f"{row.value:.3g}"
             within = f"[{ends[0]:.3g}, {ends[1]:.3g}]" if ends and ends[0] != ends[1] else ""
         above = threshold(float(row.point)) if row.point else ""
-        rows.append((row.monitor, above, _METRICS[row.metric], value, within))
+        name = f"{row.monitor} - {row.against}" if row.against else row.monitor
+        rows.append((name, above, _METRICS[row.metric], value, within))
     return rows

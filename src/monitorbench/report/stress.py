@@ -93,8 +93,8 @@ def notes(facts: StressFacts) -> list[str]:
         why = reasons_in_words(reasons).replace("_", " ")
         n_lost = sum(change["n_newly_unscored"] for change in changes)
         lines.append(
-            f"Unscored under a change, in no error rate: {why}; lost: the {n_lost} of them that were answered "
-            "without it."
+            f"Unscored under a change, in no error rate: {why}; lost: the {n_lost} of them that were "
+            "answered without it."
         )
     return lines
 

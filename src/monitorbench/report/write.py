@@ -17,7 +17,8 @@ from markupsafe import Markup
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Paths, Study
 from monitorbench.metrics.marks import MARK
-from monitorbench.metrics.results import Results, as_results, short_names
+from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.results import Results, short_names
 from monitorbench.metrics.robustness.worst import StressFacts
 from monitorbench.metrics.score_facts import MARGIN
 from monitorbench.metrics.written import rate

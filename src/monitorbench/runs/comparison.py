@@ -16,8 +16,9 @@ from rich.text import Text
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.load import read_frozen
 from monitorbench.config.terminal import Console
-from monitorbench.metrics.transfer import TransferDifference, difference
-from monitorbench.metrics.written import p_value, signed_with_interval
+from monitorbench.metrics.registry import as_json, from_json
+from monitorbench.metrics.transfer import difference
+from monitorbench.metrics.written import shown
 from monitorbench.runs.listing import short
 from monitorbench.runs.run_folders import Run
 from monitorbench.runs.selectors import settings
@@ -52,8 +53,8 @@ class Comparison(TypedDict):
     n_only_first: int | None
     """Samples that only one of the two judged; None where the runs are no evaluations."""
     n_only_second: int | None
-    difference: TransferDifference | None
-    """`second` minus `first`: what metrics call `tuned` and `base`."""
+    difference: dict[str, Any] | None
+    """`second` minus `first`: what `metrics.transfer` calls `tuned` and `base`."""
 
 
 def compared(first: Run, second: Run, datasets: Path) -> Comparison:
@@ -92,7 +93,7 @@ def compared(first: Run, second: Run, datasets: Path) -> Comparison:
                 f"{len(judged[1])}); expected runs over one split of one dataset"
             )
         try:
-            comparison["difference"] = difference(*shared, resamples=RESAMPLES, seed=SEED)
+            comparison["difference"] = as_json(difference(*shared, resamples=RESAMPLES, seed=SEED))
         except ValueError as error:
             raise UserError(f"{names[0]}, {names[1]}: {error}") from error
         comparison["n_only_first"] = len(judged[0]) - len(shared[0])
@@ -120,11 +121,9 @@ def print_comparison(to: Console, comparison: Comparison) -> None:
         Text(f"\nB minus A over the {both['n']} samples that both judged{unscored}{alone if differs else ''}")
     )
     rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    values: Mapping[str, Any] = both
+    numbers = from_json(both)
     for name, key in (("MR", "miss_rate"), ("FAR", "false_alarm_rate"), ("AUROC", "auroc")):
-        low_and_high = values[f"{key}_difference_ci"]
-        told = signed_with_interval(values[f"{key}_difference"], low_and_high)
-        rows.add_row(name, told, p_value(values[f"{key}_p"]))
+        rows.add_row(name, shown(numbers[f"{key}_difference"]), shown(numbers[f"{key}_p"]))
     to.print(rows)
     to.print(Text("95 % intervals, both on the same groups; p two-sided, not corrected"))
 

@@ -37,7 +37,7 @@ from monitorbench.corpus.texts import response_text
 from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.marks import ShortcutMarks, Surface
-from monitorbench.metrics.results import number_trees, read_trees
+from monitorbench.metrics.metrics_json import number_trees, read_trees
 from monitorbench.metrics.summary import Curves, add_numbers
 from monitorbench.metrics.table import NO_PROMPT, Table
 from monitorbench.records import Label, Sample, Split

@@ -12,29 +12,17 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL, BoolArray, by_cell, by_stratum, stratum_name
-from monitorbench.metrics.cost_fronts import (
-    CostFronts,
-    cost_fronts,
-    cost_per_verdict,
-    pareto_front,
-    pearson,
-)
+from monitorbench.metrics.cost_fronts import pearson, rates_by_prompt
 from monitorbench.metrics.points_in_words import notes
-from monitorbench.metrics.prompts import PromptsFacts, compare_prompts
+from monitorbench.metrics.prompts import add_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import SCHEMA_VERSION, CorrelationFacts, DatasetFacts, Results
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import Curves, add_numbers
-from monitorbench.metrics.table import NO_PROMPT, SHARED, Place, Table
-from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests, over_seeds
-from monitorbench.metrics.transfer import (
-    TransferDifference,
-    difference,
-    differences,
-    differences_over_seeds,
-    matched,
-)
-from monitorbench.metrics.words import against_chance, matrix
+from monitorbench.metrics.table import BASE, Numbers, Place, Table
+from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests
+from monitorbench.metrics.transfer import difference, differences, differences_over_seeds, matched
+from monitorbench.metrics.words import add_chance, add_corrected
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.baselines import baselines_of
@@ -84,9 +72,12 @@ def measured(
         curves.setdefault(e.monitor, {})[e.prompt] = of_prompt
     baselines = baselines_of(study.paths.runs, data, study.stakes, study.seed)
     table.update(baselines.table)
-    transfer = _transfer(pairs, drawn)
-    effects = _effects(transfer, trainings, drawn)
+    _add_effects(table, pairs, trainings, drawn)
+    add_chance(table, {key: [tuned.judged for _, tuned in members] for key, members in trainings.items()})
+    for monitor, by_prompt in _by_judge(evaluations, lambda evaluation: evaluation.judged).items():
+        add_prompts(table, monitor, by_prompt, **drawn)
     families = _families([tuned for _, tuned in pairs])
+    adapters = {name: [*families.get(name, {name: name}).values()] for name, _ in trainings}
     results = Results(
         schema_version=SCHEMA_VERSION,
         dataset=_dataset_facts(study.dataset, data),
@@ -95,29 +86,18 @@ def measured(
         headline={cell: name for cell, name in judged.headline.items() if stratum_name(cell, name) in strata},
         unscored=_by_judge(evaluations, unscored_reasons),
         stakes=study.stakes.model_dump(),
-        transfer=transfer,
-        effects=effects,
-        adapters={name: [*families[name].values()] if name in families else [name] for name in effects},
-        matrix=matrix(effects, study.transfer.auroc_margin),
-        chance=against_chance(
-            {key: [tuned.judged for _, tuned in members] for key, members in trainings.items()}
-        ),
-        seeds=over_seeds(families, table),
+        adapters=adapters,
+        matrix=add_corrected(table, trainings.keys(), study.transfer.auroc_margin),
+        seeds={name: by_seed for name, by_seed in families.items() if len(by_seed) > 1},
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
         tests=rate_tests(_matches(pairs)),
         correlation=_correlations(table, {e.monitor for e in evaluations if e.has_adapter}),
         exposures={e.monitor: e.exposures for e in evaluations if e.exposures is not None},
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
-        pareto={
-            prompt: [list(rates)[i] for i in pareto_front(list(rates.values()))]
-            for prompt, rates in _rates_by_prompt(table).items()
-        },
         shortcuts=baselines.shortcuts,
         learning_curves={e.monitor: e.learning_curve for e in evaluations if e.learning_curve},
         usage=_by_judge(evaluations, lambda evaluation: evaluation.usage),
-        cost_fronts=_cost_fronts(table, evaluations),
         scores=_by_judge(evaluations, lambda evaluation: evaluation.score_facts),
-        prompts=_prompts(table, evaluations, drawn),
         decision=decision,
     )
     if points:
@@ -131,27 +111,6 @@ def _by_judge(evaluations: Sequence[Evaluation], of: Callable[[Evaluation], T]) 
     for evaluation in evaluations:
         by_monitor.setdefault(evaluation.monitor, {})[evaluation.prompt] = of(evaluation)
     return by_monitor
-
-
-def _cost_fronts(table: Table, evaluations: Sequence[Evaluation]) -> CostFronts:
-    """Cost fronts over all monitors, prompts and baselines together."""
-    usages = {(evaluation.monitor, evaluation.prompt): evaluation.usage for evaluation in evaluations}
-    costs = {
-        (name, prompt): cost_per_verdict(usages.get((name, prompt)), is_baseline=prompt == NO_PROMPT)
-        for name, prompt in table.judged()
-    }
-    return cost_fronts([(*key, table.parts(*key)[OVERALL]) for key in costs], costs)
-
-
-def _prompts(table: Table, evaluations: Sequence[Evaluation], drawn: Drawn) -> dict[str, PromptsFacts]:
-    """Compare each monitor's prompts; the numbers under each over the same samples are added to the table."""
-    facts = {}
-    for monitor, by_prompt in _by_judge(evaluations, lambda evaluation: evaluation.judged).items():
-        if compared := compare_prompts(by_prompt, **drawn):
-            facts[monitor], of_prompts = compared
-            for prompt, numbers in of_prompts.items():
-                table.add(Place(monitor, prompt, SHARED), numbers)
-    return facts
 
 
 def _dataset_facts(dataset: Dataset, data: Path) -> DatasetFacts:
@@ -193,35 +152,32 @@ def _with_bases(evaluations: Sequence[Evaluation]) -> list[tuple[Evaluation, Eva
     return pairs
 
 
-def _transfer(
-    pairs: Sequence[tuple[Evaluation, Evaluation]], drawn: Drawn
-) -> dict[str, dict[str, dict[str, TransferDifference]]]:
-    """Differences in each cell, over the trained cells and over the held-out ones."""
-    transfer: dict[str, dict[str, dict[str, TransferDifference]]] = {}
+def _add_effects(
+    table: Table, pairs: Sequence[tuple[Evaluation, Evaluation]], trainings: Trainings, drawn: Drawn
+) -> None:
+    """Set each adapter against its base, and each training of several seeds by the mean of its adapters.
+
+    In each cell, over all cells that it was trained on, and over the held-out ones.
+    """
     for base, tuned in pairs:
         change = differences(base.judged, tuned.judged, **drawn)
         for name, inside in _parts(tuned).items():
             if tuned.trained_on and inside.any():
                 change[name] = difference(base.judged.taking(inside), tuned.judged.taking(inside), **drawn)
-        transfer.setdefault(tuned.monitor, {})[tuned.prompt] = change
-    return transfer
-
-
-def _effects(
-    transfer: Mapping[str, dict[str, dict[str, TransferDifference]]], trainings: Trainings, drawn: Drawn
-) -> dict[str, dict[str, dict[str, TransferDifference]]]:
-    """Effects by training, prompt and cell: the mean over several seeds, or the one adapter's."""
-    effects: dict[str, dict[str, dict[str, TransferDifference]]] = {}
-    for (name, prompt), members in trainings.items():
-        base, first = members[0]
+        _add_parts(table, tuned.monitor, tuned.prompt, change)
+    for (training, prompt), members in trainings.items():
         if len(members) == 1:
-            effects.setdefault(name, {})[prompt] = transfer[name][prompt]
             continue
+        base, first = members[0]
         parts = by_cell(base.judged)
         parts |= {where: mask for where, mask in _parts(first).items() if first.trained_on and mask.any()}
         seeds = [tuned.judged for _, tuned in members]
-        effects.setdefault(name, {})[prompt] = differences_over_seeds(base.judged, seeds, parts, **drawn)
-    return effects
+        _add_parts(table, training, prompt, differences_over_seeds(base.judged, seeds, parts, **drawn))
+
+
+def _add_parts(table: Table, monitor: str, prompt: str, parts: Mapping[str, Numbers]) -> None:
+    for part, numbers in parts.items():
+        table.add(Place(monitor, prompt, part, against=BASE), numbers)
 
 
 def _trainings(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> Trainings:
@@ -286,19 +242,8 @@ def _correlations(table: Table, adapters: Collection[str]) -> dict[str, Correlat
     them for such.
     """
     facts = {}
-    for prompt, rates in _rates_by_prompt(table).items():
+    for prompt, rates in rates_by_prompt(table).items():
         points = [of for name, of in rates.items() if name not in adapters]
         r = pearson([miss for miss, _ in points], [alarm for _, alarm in points])
         facts[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
     return facts
-
-
-def _rates_by_prompt(table: Table) -> dict[str, dict[str, tuple[float | None, float | None]]]:
-    """MR and FAR over all samples by prompt and monitor, baselines apart."""
-    by_prompt: dict[str, dict[str, tuple[float | None, float | None]]] = {}
-    for name, prompt in sorted(table.judged(), key=lambda judged: judged[1]):
-        if prompt != NO_PROMPT:
-            numbers = table.parts(name, prompt)[OVERALL]
-            rates = numbers["miss_rate"].value, numbers["false_alarm_rate"].value
-            by_prompt.setdefault(prompt, {})[name] = rates
-    return by_prompt

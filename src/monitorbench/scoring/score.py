@@ -15,9 +15,10 @@ from monitorbench.config.study import Study
 from monitorbench.engines.stored.head import DIRECTIONS_FILE, read_directions
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.csv_rows import Row, monitor_rows, to_csv, transfer_rows
+from monitorbench.metrics.metrics_json import nested
 from monitorbench.metrics.points_in_words import by_question, in_words, notes
 from monitorbench.metrics.prompts import WordingChoice
-from monitorbench.metrics.results import Results, nested, numbers_at
+from monitorbench.metrics.results import Results, numbers_at
 from monitorbench.metrics.trainings import (
     DirectionsFacts,
     Found,

@@ -22,9 +22,9 @@ from monitorbench.metrics.auroc import auroc, clustered_variance, components
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.columns import OVERALL, UNPAIRED, Columns, by_cell
 from monitorbench.metrics.low_far import questions_needed
+from monitorbench.metrics.registry import MEASURES
 from monitorbench.metrics.replicates import detectable_over_seeds
 from monitorbench.metrics.sensitivity import POWER, auroc_variance, detectable_fall
-from monitorbench.metrics.transfer import MEASURES
 from monitorbench.metrics.words import LEVEL
 from monitorbench.metrics.written import rate
 from monitorbench.records import Split

@@ -75,6 +75,26 @@ def test_so_many_benign_questions_without_a_score_are_not_made_good_for_by_more(
         assert "needed" not in reason
 
 
+@pytest.mark.parametrize(("n", "n_missing"), [(40, 5), (50, 1), (40, 0)])
+def test_a_page_without_a_threshold_says_what_recommend_says_is_lacking(
+    tmp_path: Path, importing: Import, into: Into, n: int, n_missing: int
+):
+    """Otherwise: the page asks for 19 more questions, and the next command says that no number helps."""
+    file = write_csv(tmp_path / "s.csv", questions(n, n_missing, "calibration") + questions(60, 0, "test"))
+    importing(file, "import.columns.sample=id", "import.columns.split=split", "import.missing=flag")
+    held, tested = (
+        runs_of(tmp_path)[f"score{'_missing_flagged' if n_missing else ''}/{split}"]
+        for split in ("calibration", "test")
+    )
+    decided = recommendation_run(into("recommend", f"recommend.runs=[{held},{tested}]", *QUICK))
+    recommended = read_checked(decided, "recommendation.json")
+    directory = score_run(into("score", f"run={tested}", *QUICK))
+    on_page = read_checked(directory, "metrics.json")["decision"]
+    assert (on_page["sentence"], on_page["more"]) == (recommended["sentence"], recommended["more"])
+    assert (on_page["more"] is None) == (n_missing == 5)
+    assert on_page["remarks"][0].startswith("Without a promise: ")
+
+
 def test_a_few_without_a_score_are_insufficient_data_and_the_number_says_so(
     tmp_path: Path, importing: Import, into: Into
 ):

@@ -57,14 +57,15 @@ def details(results: Results) -> list[str]:
 
 def training_changed(results: Results) -> str:
     """Say how many trainings came out better and worse on cells they did not see; empty without any."""
-    if not results["effects"]:
+    if not results["adapters"]:
         return ""
-    held_out = [row.difference for row in effects(results) if row.cell == "held_out" and row.difference["n"]]
+    rows = [row.numbers for row in effects(results) if row.cell == "held_out"]
+    held_out = [numbers for numbers in rows if numbers["n"].value]
     if not held_out:
         return "No cell was held out from every adapter's training, so transfer was not measured."
-    findings = [finding(difference["auroc_difference_ci"]) for difference in held_out]
+    findings = [finding(numbers["auroc_difference"].interval) for numbers in held_out]
     better, worse = findings.count(Finding.BETTER), findings.count(Finding.WORSE)
-    is_one_seed = max(difference["n_seeds"] for difference in held_out) == 1
+    is_one_seed = max(numbers["n_seeds"].whole for numbers in held_out) == 1
     tuned = "an adapter" if is_one_seed else "a training over its seeds"
     n = len(findings)
     of = f"of {n} comparisons of {tuned} with its base" if n > 1 else f"comparison of {tuned} with its base"
@@ -75,7 +76,7 @@ def training_changed(results: Results) -> str:
         if better or worse
         else f"No difference in AUROC was found in {'any' if n > 1 else 'the one'} {of} {where}."
     )
-    trained = [name for name in results["effects"] if is_trained(results, name, OVERALL)]
+    trained = [name for name in results["adapters"] if is_trained(results, name, OVERALL)]
     was = "was" if len(trained) == 1 else "were"
     left_out = f" {_listed(trained)} {was} trained on every tested cell and not compared." if trained else ""
     return f"{counts}{left_out} AUROC compares rankings at all thresholds; the table's miss rates are at one."

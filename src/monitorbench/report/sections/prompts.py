@@ -11,7 +11,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from monitorbench.metrics.results import shared_numbers
+from monitorbench.metrics.prompts import shared_numbers
 from monitorbench.metrics.table import Numbers
 from monitorbench.report.figures.drawing import COLOURS, INK, MARK_ID, draw, shortened
 from monitorbench.report.sections.section import NOTHING, Material, fill
@@ -84,18 +84,16 @@ def by_prompt(material: Material) -> Markup:
     Where the prompt was chosen on the validation split, which one and by how much.
     """
     results, names = material.results, material.short_names
-    choices, by_monitor = results.get("wordings", {}), results["prompts"]
-    if not (choices or by_monitor):
+    choices, table = results.get("wordings", {}), results["table"]
+    monitors = [name for name in table.monitors() if shared_numbers(table, name)]
+    if not (choices or monitors):
         return NOTHING
-    monitors = [name for name in results["table"].monitors() if name in by_monitor]
     drawn = []
     for number, (monitor, block) in enumerate(zip(monitors, prompt_blocks(results), strict=True)):
         choice = choices.get(monitor)
         chosen = choice["chosen"] if choice else None
         # Safe to put in as it is: drawn here, every name in it an outline or escaped.
-        figure = Markup(
-            wordings(f"wordings-{number}", block.monitor, shared_numbers(results, monitor), chosen)
-        )
+        figure = Markup(wordings(f"wordings-{number}", block.monitor, shared_numbers(table, monitor), chosen))
         drawn.append((block, chosen, figure))
     values = {
         "drawn": drawn,

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from monitorbench.metrics.columns import OVERALL
+from monitorbench.metrics.cost_fronts import rate_fronts
 from monitorbench.metrics.marks import MARK, SHORT_WORDS, checked, in_words, title
 from monitorbench.metrics.points_in_words import flagged_above, notes, promise
 from monitorbench.metrics.results import OperatingPointFacts, Results, short_names
@@ -145,7 +146,7 @@ def _arrow(
 
 def _front(axes: Axes, results: Results, prompt: str, line: str) -> None:
     """The border of what some monitor reaches: right of and above it, one on the front is no worse."""
-    names = results["pareto"].get(prompt, [])
+    names = rate_fronts(results["table"]).get(prompt, [])
     rates = [_rates(results["table"].lookup(name, prompt)) for name in names]
     points = sorted(point for point in rates if point)
     if points:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.cost_fronts import Cost, Quality, SentOn, UsageFacts, cost_per_verdict
+from monitorbench.metrics.cost_fronts import Cost, Quality, SentOn, UsageFacts, cost_fronts, cost_per_verdict
 from monitorbench.metrics.points_in_words import (
     by_question,
     deployed,
@@ -236,8 +236,8 @@ def sent_on_in_words(sent_on: SentOn) -> str:
 
 def on_the_front(results: Results, cost: Cost, quality: Quality) -> list[tuple[str, str]]:
     """(monitor, prompt) of a front, the cheapest first."""
-    names = {(monitor, prompt) for monitor, prompt in results["cost_fronts"][cost][quality]}
-    front = [row for row in costed(results) if (row.monitor, row.prompt) in names]
+    names = cost_fronts(results["table"], results["usage"])[cost][quality]
+    front = [row for row in costed(results) if [row.monitor, row.prompt] in names]
     front.sort(key=lambda row: row.costs[cost] or 0.0)
     return [(row.monitor, row.prompt) for row in front]
 

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from monitorbench.metrics.prompts import PromptsFacts, WordingChoice
-from monitorbench.metrics.results import Results, shared_numbers, short_names
-from monitorbench.metrics.table import Numbers
-from monitorbench.metrics.transfer import Measure, TransferDifference, change
+from monitorbench.metrics.prompts import WordingChoice, shared_numbers, spread_of
+from monitorbench.metrics.results import Results, short_names
+from monitorbench.metrics.table import SHARED, Numbers, Place, Table
 from monitorbench.metrics.written import (
     DASH,
     count,
     interval,
+    interval_of,
     rate,
     rate_with_interval,
     shown,
@@ -20,7 +20,6 @@ from monitorbench.metrics.written import (
 )
 
 METRICS = ("n_unscored", "miss_rate", "false_alarm_rate", "auroc")
-_DIFFERENCES: tuple[Measure, ...] = ("miss_rate", "false_alarm_rate", "auroc")
 COLUMNS = ("unscored", "miss rate", "false alarms", "AUROC")
 
 
@@ -46,55 +45,43 @@ class PromptBlock(NamedTuple):
 
 def prompt_blocks(results: Results) -> list[PromptBlock]:
     """Every monitor with several prompts, by its short name."""
-    by_monitor = results["prompts"]
-    names = short_names(results)
-    return [
-        PromptBlock(
-            names[monitor],
-            by_monitor[monitor]["n"],
-            by_monitor[monitor]["base"],
-            _rows(results, monitor),
-            _spread_in_words(by_monitor[monitor], shared_numbers(results, monitor)),
-        )
-        for monitor in results["table"].monitors()
-        if monitor in by_monitor
-    ]
+    names, table, blocks = short_names(results), results["table"], []
+    for monitor in table.monitors():
+        if by_prompt := shared_numbers(table, monitor):
+            base = next(iter(by_prompt))
+            rows = [
+                PromptRow(
+                    prompt, [shown(of[name]) for name in METRICS], _differences(table, monitor, prompt, base)
+                )
+                for prompt, of in by_prompt.items()
+            ]
+            spread = _spread_in_words(table, monitor, by_prompt)
+            blocks.append(PromptBlock(names[monitor], by_prompt[base]["n"].whole, base, rows, spread))
+    return blocks
 
 
-def _spread_in_words(facts: PromptsFacts, of_prompts: Mapping[str, Numbers]) -> str:
+def _differences(table: Table, monitor: str, prompt: str, base: str) -> list[str]:
+    minus = table.numbers(Place(monitor, prompt, SHARED, against=base))
+    return [shown(minus[f"{name}_difference"]) for name in METRICS[1:]] if minus else []
+
+
+def _spread_in_words(table: Table, monitor: str, by_prompt: Mapping[str, Numbers]) -> str:
     """Say how far apart prompts lie; empty with fewer than two prompts with an AUROC."""
-    spread = facts["spread"]
-    if spread is None:
-        return ""
-    low, high = (of_prompts[name]["auroc"] for name in (spread["lowest"], spread["highest"]))
-    bounds = spread["auroc_ci"]
-    is_shown = bounds is not None and bounds[0] > 0
-    rates = ", ".join(
-        f"of {name} {rate(value)}"
-        for name, value in (("MR", spread["miss_rate"]), ("FAR", spread["false_alarm_rate"]))
-        if value is not None
-    )
-    return (
-        f"The wording alone moves AUROC from {value_of(low)} ({spread['lowest']}) to {value_of(high)} "
-        f"({spread['highest']}): a spread of {rate(spread['auroc'])} {signed_interval(bounds)}".rstrip()
-        + ("" if is_shown else ", no difference found")
-        + (f"; {rates}." if rates else ".")
-    )
-
-
-def _rows(results: Results, monitor: str) -> list[PromptRow]:
-    rows = []
-    for prompt, of in shared_numbers(results, monitor).items():
-        minus = results["prompts"][monitor]["differences"].get(prompt)
-        rows.append(PromptRow(prompt, [shown(of[name]) for name in METRICS], _differences(minus)))
-    return rows
-
-
-def _differences(minus: TransferDifference | None) -> list[str]:
-    if minus is None:
-        return []
-    changes = (change(minus, measure) for measure in _DIFFERENCES)
-    return [signed_with_interval(moved.value, moved.interval) for moved in changes]
+    for highest, lowest, numbers in table.prompts_apart(monitor, "auroc_spread"):
+        spread = numbers["auroc_spread"]
+        low, high = (value_of(by_prompt[name]["auroc"]) for name in (lowest, highest))
+        rates = ", ".join(
+            f"of {short} {rate(value)}"
+            for short, metric in (("MR", "miss_rate"), ("FAR", "false_alarm_rate"))
+            if (value := spread_of(by_prompt, metric)) is not None
+        )
+        return (
+            f"The wording alone moves AUROC from {low} ({lowest}) to {high} ({highest}): a spread of "
+            f"{rate(spread.value)} {interval_of(spread)}".rstrip()
+            + ("" if (spread.low or 0) > 0 else ", no difference found")
+            + (f"; {rates}." if rates else ".")
+        )
+    return ""
 
 
 CHOICE_COLUMNS = (("prompt", 23), ("AUROC", 13), ("chosen minus it", 17), ("MR", 4), ("FAR", 4), ("unsc.", 5))

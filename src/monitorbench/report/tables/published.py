@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.marks import title
-from monitorbench.metrics.results import Results, cell_verdict, is_trained, n_seeds, training_of
+from monitorbench.metrics.results import Results, effects_of, is_trained, n_seeds, training_of
 from monitorbench.metrics.significance import RateTest
-from monitorbench.metrics.table import base_of
+from monitorbench.metrics.table import BASE, base_of
+from monitorbench.metrics.words import word
 from monitorbench.metrics.written import DASH, p_value, rate, signed, signed_interval, value_of
 
 ARXIV = "2601.05752"
@@ -132,22 +133,22 @@ def paper_rows(results: Results, shorts: Mapping[str, str]) -> list[tuple[str, .
             same = printed.trained_on == "all" and is_trained(results, adapter, OVERALL)
             if not same and trained_on != [printed.trained_on]:
                 continue
-            for prompt in results["transfer"].get(adapter, {}):
+            for prompt in results["table"].compared(BASE).get(adapter, {}):
                 base = results["table"].lookup(base_of(adapter), prompt, printed.tested_on)
                 tuned = results["table"].lookup(adapter, prompt, printed.tested_on)
                 if base is None or tuned is None:
                     continue
                 training = training_of(results, adapter)
-                verdict = cell_verdict(results, training, prompt, printed.tested_on)
+                numbers = effects_of(results).get(training, {}).get(prompt, {}).get(printed.tested_on)
                 ours = (
                     f"MR {value_of(base['miss_rate'])} → {value_of(tuned['miss_rate'])}, "
                     f"FAR {value_of(base['false_alarm_rate'])} → {value_of(tuned['false_alarm_rate'])}, "
                     f"AUROC {value_of(base['auroc'])} → {value_of(tuned['auroc'])}"
                 )
-                word = verdict["word"] if verdict and verdict["word"] else DASH
+                in_a_word = (numbers and word(numbers)) or DASH
                 if (n := n_seeds(results, training)) > 1:
-                    word += f" (over {n} seeds)"
+                    in_a_word += f" (over {n} seeds)"
                 name = f"{shorts.get(adapter, adapter)}, {prompt}"
                 where = title(results, printed.tested_on)
-                rows.append((printed.trained_on, where, theirs, name, ours, word))
+                rows.append((printed.trained_on, where, theirs, name, ours, in_a_word))
     return rows

@@ -10,23 +10,12 @@ from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.marks import title
-from monitorbench.metrics.results import Results, cell_verdict, is_trained, n_seeds
-from monitorbench.metrics.table import BAG_OF_WORDS, NO_PROMPT, place_of
-from monitorbench.metrics.trainings import SeedSpread
-from monitorbench.metrics.transfer import MEASURES, TransferDifference, change
-from monitorbench.metrics.words import LEVEL, AgainstChance, CellVerdict, Word, corrected_p
-from monitorbench.metrics.written import (
-    DASH,
-    MINUS,
-    counted,
-    p_value,
-    rate,
-    rate_with_interval,
-    shown,
-    signed,
-    signed_interval,
-    signed_with_interval,
-)
+from monitorbench.metrics.registry import MEASURES
+from monitorbench.metrics.results import Results, effects_of, is_trained, n_seeds
+from monitorbench.metrics.table import BAG_OF_WORDS, CHANCE, NO_PROMPT, Numbers, Place, place_of
+from monitorbench.metrics.trainings import SeedSpread, spreads
+from monitorbench.metrics.words import LEVEL, Word, is_told, word
+from monitorbench.metrics.written import DASH, MINUS, counted, interval_of, rate, shown, value_of
 
 _WHERE = {OVERALL: "all", "trained": "trained", "held_out": "held out"}
 
@@ -43,60 +32,74 @@ class Effect(NamedTuple):
     is_trained: bool
     is_held_out: bool
     """Whether it is one cell that the training was not on, of a training whose cells are known."""
-    difference: TransferDifference
-    verdict: CellVerdict | None
-    chance: AgainstChance | None
+    numbers: Numbers
+    """The training set against its base; in a cell of the matrix with `words.CORRECTED`."""
+    chance: Numbers | None
+    """The training's AUROC set against .5."""
+
+    @property
+    def is_in_matrix(self) -> bool:
+        """Whether it is a cell of the matrix, which has a word."""
+        return is_told(self.numbers)
 
     @property
     def word(self) -> str:
         """The outcome in a word; a dash where none can be had."""
-        return (self.verdict and self.verdict["word"]) or DASH
+        return word(self.numbers) or DASH
 
     @property
     def is_inverted(self) -> bool:
         """Whether it ranks the samples upside down: the AUROC lies below .5 after Holm's correction."""
-        return bool(self.chance and self.chance["auroc"] < 0.5 and self.chance["p_holm"] < LEVEL)
+        return bool(self.chance and (self.chance["auroc"].value or 0) < 0.5 and _is_shown(self.chance))
 
     @property
     def is_above_chance(self) -> bool:
         """Whether its AUROC lies above .5 after Holm's correction over all trainings and cells."""
-        return bool(self.chance and self.chance["auroc"] > 0.5 and self.chance["p_holm"] < LEVEL)
+        return bool(self.chance and (self.chance["auroc"].value or 0) > 0.5 and _is_shown(self.chance))
 
     @property
     def auroc(self) -> str:
         """AUROC with its interval."""
-        return rate_with_interval(self.chance["auroc"], self.chance["auroc_ci"]) if self.chance else DASH
+        return shown(self.chance["auroc"]) if self.chance else DASH
+
+    @property
+    def p_of_chance(self) -> str:
+        """Corrected p of the hypothesis that its AUROC is .5."""
+        return shown(self.chance["p_holm"]) if self.chance else f"p {DASH}"
 
     @property
     def auroc_difference(self) -> str:
         """Difference in AUROC from the base, with its interval."""
-        return signed_with_interval(
-            self.difference["auroc_difference"], self.difference["auroc_difference_ci"]
-        )
+        return shown(self.numbers["auroc_difference"])
 
     @property
     def changes(self) -> list[tuple[str, str, str]]:
         """Differences from the base in `MEASURES`: value, interval, and Holm's p where there is one."""
         texts = []
         for measure in MEASURES:
-            moved, p = change(self.difference, measure), self.verdict and corrected_p(self.verdict, measure)
-            interval = signed_interval(moved.interval)
-            texts.append((signed(moved.value), interval, "" if p is None else p_value(p)))
+            moved, p = self.numbers[f"{measure}_difference"], self.numbers.get(f"{measure}_p_holm")
+            p_text = "" if p is None or p.value is None else shown(p)
+            texts.append((value_of(moved), interval_of(moved), p_text))
         return texts
 
     @property
     def detectable(self) -> str:
         """The smallest AUROC difference that the cell would have shown."""
-        if self.verdict is None or self.verdict["auroc_p_holm"] is None:
+        if word(self.numbers) is None:
             return DASH
-        least = self.verdict["detectable_auroc_difference"]
-        return "none" if least is None else rate(least)
+        least = self.numbers["detectable_auroc_difference"]
+        return "none" if least.value is None else shown(least)
+
+
+def _is_shown(chance: Numbers) -> bool:
+    p = chance["p_holm"].value
+    return p is not None and p < LEVEL
 
 
 def effects(results: Results, shorts: Mapping[str, str] | None = None) -> list[Effect]:
     """List what each training did, by training, prompt and cell; `shorts` has the names of subjects."""
     rows = []
-    for training, by_prompt in results["effects"].items():
+    for training, by_prompt in effects_of(results).items():
         name, n = (shorts or {}).get(training, training), n_seeds(results, training)
         is_known = bool(results["trained_on"].get(results["adapters"].get(training, [training])[0]))
         for prompt, by_cell in by_prompt.items():
@@ -112,8 +115,7 @@ def effects(results: Results, shorts: Mapping[str, str] | None = None) -> list[E
                         trained,
                         is_known and "/" in cell and not trained,
                         by_cell[cell],
-                        cell_verdict(results, training, prompt, cell),
-                        results["chance"].get(training, {}).get(prompt, {}).get(cell),
+                        results["table"].numbers(Place(training, prompt, cell, against=CHANCE)),
                     )
                 )
     return rows
@@ -128,8 +130,8 @@ def seed_rows(results: Results) -> list[tuple[str, ...]]:
             str(max(spread["n"] for spread in by_measure.values())),
             *(_spread(by_measure.get(measure)) for measure in MEASURES),
         )
-        for name, seeds in results["seeds"].items()
-        for prompt, by_cell in seeds["spread"].items()
+        for name, by_seed in results["seeds"].items()
+        for prompt, by_cell in spreads(results["table"], by_seed.values()).items()
         for cell in sorted(by_cell, key=place_of)
         if (by_measure := by_cell[cell])
     ]
@@ -164,9 +166,8 @@ def comparisons(results: Results, shorts: Mapping[str, str] | None = None) -> li
         trained = [cell for cell in everything if is_trained(results, row.training, cell)]
         held_out = [cell for cell in everything if cell not in trained]
         inside = {OVERALL: everything, "trained": trained, "held_out": held_out}.get(row.cell)
-        by_cell = results["effects"][row.training][row.prompt]
-        same = row.cell == OVERALL and not held_out and "trained" in by_cell
-        if inside is not None and row.difference["n"] and not same:
+        same = row.cell == OVERALL and trained and not held_out
+        if inside is not None and row.numbers["n"].value and not same:
             where = f"{_WHERE[row.cell]}, {counted(len(inside), 'cell')}"
             compared.append(ComparedTraining(row, where, len(inside), _bag_of_words_on(results, inside)))
     return compared
@@ -187,7 +188,7 @@ def negative_rows(rows: Sequence[Effect]) -> list[Effect]:
     negative = [
         row for row in rows if row.is_held_out and (row.is_inverted or row.word == Word.DISCRIMINATION_LOST)
     ]
-    return sorted(negative, key=lambda row: row.chance["auroc"] if row.chance else 1.0)
+    return sorted(negative, key=lambda row: row.chance["auroc"].value or 0.0 if row.chance else 1.0)
 
 
 def cosine(value: float | None) -> str:

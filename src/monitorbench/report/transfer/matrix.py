@@ -9,11 +9,13 @@ from matplotlib.patches import Rectangle
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.marks import SIGN, has_mark
-from monitorbench.metrics.results import Results, cell_verdict, is_trained, n_seeds, short_names, training_of
-from monitorbench.metrics.trainings import DirectionsFacts
-from monitorbench.metrics.transfer import Measure, change
-from monitorbench.metrics.words import CellVerdict, Word, corrected_p
-from monitorbench.metrics.written import rate, signed
+from monitorbench.metrics.registry import Measure
+from monitorbench.metrics.results import Results, effects_of, is_trained, n_seeds, short_names, training_of
+from monitorbench.metrics.table import Numbers
+from monitorbench.metrics.trainings import DirectionsFacts, spread
+from monitorbench.metrics.words import Word, counts
+from monitorbench.metrics.words import word as word_of
+from monitorbench.metrics.written import rate, shown, value_of
 from monitorbench.report.figures.drawing import INK, MARK_ID, draw, ink_on, shortened
 from monitorbench.report.transfer.effects import cosine, share_cells, short_training
 
@@ -43,18 +45,20 @@ def matrix_figure(results: Results, prompt: str, measure: Measure) -> Figure:
     shorts = short_names(results)
     rows = list(dict.fromkeys(training_of(results, name) for name in results["table"].shown_in("")))
     columns = [OVERALL, *results["table"].inner_cells(OVERALL)]
-    has_words = measure == "auroc" and bool(results["transfer"])
+    has_words = measure == "auroc" and bool(results["adapters"])
     row = _ROW + (_WORD if has_words else 0)
     seeds = {name: f" ({n} seeds)" if (n := n_seeds(results, name)) > 1 else "" for name in rows}
     labels = [shortened(f"{shorts.get(name, name)}{seeds[name]}", 30) for name in rows]
+    effects = effects_of(results)
     figure, axes = _grid(labels, len(columns), _COLUMN, row, 0.62)
     axes.set_xticks([])
     for y, name in enumerate(rows):
         for x, cell in enumerate(columns):
             value = _value(results, name, prompt, cell, measure)
             ink = _tile(axes, x, y, value, "RdBu" if measure == "auroc" else "YlOrRd")
-            _write(axes, x, y, ink, value, *_difference(results, name, prompt, cell, measure))
-            if name in results["effects"] and is_trained(results, name, cell):
+            numbers = effects.get(name, {}).get(prompt, {}).get(cell)
+            _write(axes, x, y, ink, value, numbers, measure)
+            if name in effects and is_trained(results, name, cell):
                 box = Rectangle((x + 0.04, y + 0.05), 0.92, 0.9, fill=False, ec=INK, lw=1.6, clip_on=False)
                 axes.add_patch(box)
     _column_heads(axes, results, columns, _ROW / row)
@@ -76,33 +80,22 @@ def _grid(
     return figure, axes
 
 
-def _difference(
-    results: Results, name: str, prompt: str, cell: str, measure: Measure
-) -> tuple[float | None, bool, str]:
-    """The difference from the base, whether it counts after Holm's correction, and the cell's word."""
-    effect = results["effects"].get(name, {}).get(prompt, {}).get(cell)
-    verdict = cell_verdict(results, name, prompt, cell)
-    p = verdict and corrected_p(verdict, measure)
-    counts = p is not None and p < results["matrix"]["level"]
-    return effect and change(effect, measure).value, counts, word(verdict) if measure == "auroc" else ""
-
-
 def _value(results: Results, name: str, prompt: str, cell: str, measure: Measure) -> float | None:
     """A monitor's number, or the mean over a training's seeds."""
-    if family := results["seeds"].get(name):
-        spread = family["spread"].get(prompt, {}).get(cell, {}).get(measure)
-        return spread and spread["mean"]
-    return results["table"].value(name, prompt, measure, cell)
+    table = results["table"]
+    if by_seed := results["seeds"].get(name):
+        of_seeds = spread([table.value(adapter, prompt, measure, cell) for adapter in by_seed.values()])
+        return of_seeds and of_seeds["mean"]
+    return table.value(name, prompt, measure, cell)
 
 
-def word(verdict: CellVerdict | None) -> str:
+def word(numbers: Numbers) -> str:
     """The word of a cell, and where no difference was found the smallest AUROC difference it would show."""
-    if verdict is None or verdict["word"] is None:
-        return ""
-    if verdict["word"] != Word.NO_DIFFERENCE_FOUND:
-        return verdict["word"]
-    least = verdict["detectable_auroc_difference"]
-    return "none found\n" + (f"sees {rate(least)}" if least is not None else "sees none")
+    in_a_word = word_of(numbers)
+    if in_a_word is not Word.NO_DIFFERENCE_FOUND:
+        return in_a_word or ""
+    least = numbers["detectable_auroc_difference"]
+    return "none found\n" + (f"sees {shown(least)}" if least.value is not None else "sees none")
 
 
 def _tile(axes: Axes, x: int, y: int, value: float | None, colours: str) -> str:
@@ -117,14 +110,17 @@ def _tile(axes: Axes, x: int, y: int, value: float | None, colours: str) -> str:
 
 
 def _write(
-    axes: Axes, x: int, y: int, ink: str, value: float | None, moved: float | None, counts: bool, word: str
+    axes: Axes, x: int, y: int, ink: str, value: float | None, numbers: Numbers | None, measure: Measure
 ) -> None:
     """Write a cell's number and, below it, the difference from the base and the word."""
     lines = [(rate(value), 9.0, "normal")]
-    if value is not None and moved is not None:
-        lines.append((signed(moved) + ("*" if counts else ""), 8, "bold" if counts else "normal"))
-        if word:
-            lines.append((word if "\n" in word else word.replace(" ", "\n", 1), 6.5, "normal"))
+    moved = numbers and numbers[f"{measure}_difference"]
+    if value is not None and numbers and moved and moved.value is not None:
+        is_clear = counts(numbers, measure)
+        lines.append((value_of(moved) + ("*" if is_clear else ""), 8, "bold" if is_clear else "normal"))
+        if measure == "auroc" and (in_a_word := word(numbers)):
+            text = in_a_word if "\n" in in_a_word else in_a_word.replace(" ", "\n", 1)
+            lines.append((text, 6.5, "normal"))
     places = {1: (0.5,), 2: (0.34, 0.69), 3: (0.21, 0.45, 0.75)}[len(lines)]
     for place, (text, size, weight) in zip(places, lines, strict=True):
         axes.text(

@@ -3,9 +3,9 @@
 from markupsafe import Markup
 
 from monitorbench.metrics.marks import headlines_in_words, marks_in_words
+from monitorbench.metrics.registry import MEASURES
 from monitorbench.metrics.trainings import doses_in_words
-from monitorbench.metrics.transfer import MEASURES
-from monitorbench.metrics.written import Finding, finding, p_value
+from monitorbench.metrics.written import Finding, finding
 from monitorbench.report.figures.curves import learning_curves as draw_learning_curves
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables.published import ARXIV, paper_rows, rate_tests_in_words
@@ -22,7 +22,7 @@ from monitorbench.report.transfer.words import (
 def changes(material: Material) -> Markup:
     """Every training against its base: differences, tests, and the transfer matrix."""
     results = material.results
-    if not results["transfer"]:
+    if not results["adapters"]:
         return NOTHING
     # Safe to put in as they are: drawn here, every name in them an outline or escaped.
     matrices = [
@@ -41,13 +41,13 @@ def changes(material: Material) -> Markup:
                 "bag_of_words": row.bag_of_words,
             }
             for row in comparisons(results, material.short_names)
-            for outcome in (finding(row.effect.difference["auroc_difference_ci"]),)
+            for outcome in (finding(row.effect.numbers["auroc_difference"].interval),)
         ],
         "tests": rate_tests_in_words(results),
         "matrices": matrices,
         "matrix": results["matrix"],
         "notes": [*headlines_in_words(results), *marks_in_words(results)],
-        "words": [row for row in effects(results, material.short_names) if row.verdict],
+        "words": [row for row in effects(results, material.short_names) if row.is_in_matrix],
         "counted_words": [*counted_words(results), *doses_in_words(results["exposures"])],
     }
     return fill("training", values)
@@ -79,7 +79,7 @@ def negative(material: Material) -> Markup:
             f"{row.subject}, {row.prompt}",
             row.title,
             row.auroc,
-            p_value(row.chance["p_holm"] if row.chance else None),
+            row.p_of_chance,
             row.auroc_difference,
             f"{row.word}, upside down" if row.is_inverted else row.word,
         )

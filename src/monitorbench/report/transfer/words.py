@@ -6,9 +6,9 @@ from statistics import fmean
 
 from monitorbench.config.terminal import Console
 from monitorbench.metrics.results import Results, n_seeds, short_names
-from monitorbench.metrics.table import BAG_OF_WORDS
+from monitorbench.metrics.table import BAG_OF_WORDS, CHANCE
 from monitorbench.metrics.trainings import doses_in_words
-from monitorbench.metrics.words import LEVEL, CellVerdict, Word
+from monitorbench.metrics.words import LEVEL, Word
 from monitorbench.metrics.written import (
     DASH,
     counted,
@@ -17,6 +17,7 @@ from monitorbench.metrics.written import (
     rate,
     shown,
     signed_with_interval,
+    value_of,
 )
 from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table
 from monitorbench.report.transfer.effects import (
@@ -38,7 +39,7 @@ def counted_words(results: Results) -> list[str]:
 
     Trainings of several seeds apart from those of one, of which it is said that it is about these adapters.
     """
-    single = [row for row in effects(results) if row.verdict and "/" in row.cell]
+    single = [row for row in effects(results) if row.is_in_matrix and "/" in row.cell]
     sentences = []
     for several, who in ((True, "a training over its seeds was"), (False, "a single seed's adapter was")):
         for trained, on in ((True, "trained on"), (False, "not trained on")):
@@ -60,16 +61,16 @@ def _words_in_counts(rows: Sequence[Effect]) -> str:
     counts = [f"{word} in {n}" for word in Word if (n := words.count(word)) and word is not _NONE_FOUND]
     if unknown := words.count(DASH):
         counts.append(f"not to be told in {unknown}")
-    of_none = [row.verdict for row in rows if row.verdict and row.word == _NONE_FOUND]
+    of_none = [row for row in rows if row.word == _NONE_FOUND]
     if of_none:
         counts.append(f"{_NONE_FOUND} in {len(of_none)} ({_seen(of_none)})")
     return ", ".join(counts)
 
 
-def _seen(of_none: Sequence[CellVerdict]) -> str:
+def _seen(of_none: Sequence[Effect]) -> str:
     """The smallest AUROC differences that cells without one would have shown."""
     least = sorted(
-        value for verdict in of_none if (value := verdict["detectable_auroc_difference"]) is not None
+        value for row in of_none if (value := row.numbers["detectable_auroc_difference"].value) is not None
     )
     if not least:
         return "where none in AUROC, however large, would have been found with 80 % power"
@@ -102,13 +103,14 @@ def objectives_in_words(results: Results) -> list[str]:
 
 def negative_in_words(results: Results) -> str:
     """Say how many held-out cells got worse, and how; empty where there are none or nothing is known."""
-    held_out = [row for row in effects(results) if row.is_held_out and row.verdict]
+    held_out = [row for row in effects(results) if row.is_held_out and row.is_in_matrix]
     if not held_out:
         return ""
     lost = [row for row in held_out if row.word == Word.DISCRIMINATION_LOST]
     both = sum(row.is_inverted for row in lost)
     moved = sum(row.word in (Word.STRICTER, Word.LAXER) for row in held_out)
-    n_tests = sum(len(cells) for by_prompt in results["chance"].values() for cells in by_prompt.values())
+    of_chance = results["table"].compared(CHANCE).values()
+    n_tests = sum(len(cells) for by_prompt in of_chance for cells in by_prompt.values())
     return (
         f"Negative transfer, over {counted(len(held_out), 'test cell')} that a training was not trained on: "
         f"ranked upside down (AUROC below .5 after Holm's correction over {n_tests} tests) in "
@@ -135,13 +137,13 @@ def findings(results: Results, shorts: Mapping[str, str]) -> list[str]:
             )
         if held_out:
             n_above = sum(row.is_above_chance for row in held_out)
-            aurocs = [row.chance["auroc"] for row in held_out if row.chance]
+            aurocs = [row.chance["auroc"].value or 0.0 for row in held_out if row.chance]
             name = shorts.get(rows[0].training, rows[0].training)
             sentences.append(
                 f"Of the {counted(len(held_out), 'cell')} that {name} was not trained on, "
                 f"{n_above or 'none'} {'are' if n_above > 1 else 'is'} shown to be above chance (AUROC "
                 f"{rate(min(aurocs))} to {rate(max(aurocs))}). Against the base: "
-                f"{_words_in_counts([row for row in held_out if row.verdict])}."
+                f"{_words_in_counts([row for row in held_out if row.is_in_matrix])}."
             )
     return sentences
 
@@ -150,7 +152,7 @@ def _beside_others(results: Results, row: Effect) -> str:
     """A trained cell's AUROC, beside the base's there and that of a bag of words, which does not read."""
     beside = results["table"].lookup(BAG_OF_WORDS, row.prompt, row.cell)
     words = f", a bag of words, which does not read, {shown(beside['auroc'])}" if beside else ""
-    return f"{row.title}: AUROC {row.auroc}, the base {rate(row.difference['auroc_base'])}{words}"
+    return f"{row.title}: AUROC {row.auroc}, the base {shown(row.numbers['auroc_base'])}{words}"
 
 
 def directions_in_words(results: Results, shorts: Mapping[str, str]) -> list[str]:
@@ -193,7 +195,7 @@ def print_transfer(console: Console, results: Results) -> None:
     """Print what training did, by cell, against chance and against the base; last in plain words."""
     names = short_names(results)
     rows = effects(results, names)
-    _print_words(console, results, [row for row in rows if row.verdict])
+    _print_words(console, results, [row for row in rows if row.is_in_matrix])
     if summary := negative_in_words(results):
         say(console, summary)
         columns = (
@@ -222,8 +224,7 @@ def _head(row: Effect) -> str:
 
 
 def _upside_down(row: Effect) -> str:
-    p = p_value(row.chance["p_holm"]) if row.chance else ""
-    return f"upside down, {p}; {row.word}" if row.is_inverted else row.word
+    return f"upside down, {row.p_of_chance}; {row.word}" if row.is_inverted else row.word
 
 
 def by_word(rows: Sequence[Effect]) -> list[tuple[str, list[str]]]:
@@ -259,9 +260,9 @@ def _print_differences(console: Console, compared: Sequence[ComparedTraining]) -
         lines = [
             (
                 f" {of.where}",
-                str(of.effect.difference["n_both_with_score"]),
+                value_of(of.effect.numbers["n_both_with_score"]),
                 of.effect.auroc_difference,
-                str(finding(of.effect.difference["auroc_difference_ci"])),
+                str(finding(of.effect.numbers["auroc_difference"].interval)),
                 of.bag_of_words,
             )
             for of in of_training

@@ -113,20 +113,21 @@ def decision_of(
 
     Candidates are the operating points, each at its own threshold; without any point they are all monitors,
     by their own answers. Monitors that give no scores are read as `recommended` reads them, by their runs
-    over the calibration split; where there is such a split without these runs, nothing is decided. Where the
-    run that a point was calibrated on is gone, or is of another dataset, all is decided on the test split, as
-    for own answers. `voids` says by monitor and prompt what makes a point's promise void.
+    over the calibration split; where there is such a split without these runs, nothing is decided. Where that
+    split is too small for a promise, what `recommended` says of such runs is said here as well. Where the run
+    that a point was calibrated on is gone, or is of another dataset, all is decided on the test split, as for
+    own answers. `voids` says by monitor and prompt what makes a point's promise void.
     """
     read = _on_shared_samples([judged.evaluation for judged in points] or evaluations)
     data, n = read[0].data, len(read)
     calibrations = [_calibration_run(judged) for judged in points]
     on_both = [(judged, of) for judged, of in zip(calibrations, read, strict=False) if judged is not None]
     is_calibrated = bool(points) and len(on_both) == n
-    gives_answers_only = not points and all(np.isnan(of.judged.scores).all() for of in read)
-    if gives_answers_only and (pairs := _answers_on_both(read, study.paths.runs / "evaluate")):
-        deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
-        return decision_facts(recommended(study, pairs, None, {}, deployment))
     deployment = Deployment(study.stakes, study.recommend, study.calibrate.delta, n)
+    gives_answers_only = not points and all(np.isnan(of.judged.scores).all() for of in read)
+    runs = study.paths.runs / "evaluate"
+    if gives_answers_only and (pairs := _on_both(read, runs)):
+        return decision_facts(recommended(study, pairs, None, {}, deployment))
     checks = shortcuts_over(study.paths.runs, data)
     if is_calibrated:
         pairs = [CandidateRuns(judged._replace(monitor=of.monitor), of) for judged, of in on_both]
@@ -172,6 +173,12 @@ def decision_of(
         recommendation["monitor"] = recommendation["prompt"] = None
         for option in recommendation["options"]:
             option["reason"] = _UNJUDGED
+    elif more is not None and study.recommend.promise and (pairs := _on_both(read, runs)):
+        # The scores over that split are known: it may be that no number of questions helps.
+        found = recommended(study, pairs, None, {}, deployment)
+        recommendation["decision"], recommendation["more"] = found["decision"], found["more"]
+        recommendation["sentence"] = found["sentence"]
+        return decision_facts(recommendation)
     elif more is not None:
         recommendation["more"] = more
         _with_file(recommendation, read)
@@ -216,7 +223,7 @@ def _calibration_run(one: PointAt) -> Evaluation | None:
         return None
 
 
-def _answers_on_both(evaluations: Sequence[Evaluation], runs: Path) -> list[CandidateRuns]:
+def _on_both(evaluations: Sequence[Evaluation], runs: Path) -> list[CandidateRuns]:
     """Pair monitors with their runs over the calibration split, beside theirs or in `runs`.
 
     Nothing is returned unless each has one.
