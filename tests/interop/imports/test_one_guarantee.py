@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -93,6 +94,29 @@ def test_a_page_without_a_threshold_says_what_recommend_says_is_lacking(
     assert (on_page["sentence"], on_page["more"]) == (recommended["sentence"], recommended["more"])
     assert (on_page["more"] is None) == (n_missing == 5)
     assert on_page["remarks"][0].startswith("Without a promise: ")
+
+
+def test_answers_whose_run_over_the_calibration_split_is_gone_ask_for_that_run_alone(
+    tmp_path: Path, importing: Import, into: Into
+):
+    """Otherwise: "collect about 40 more benign questions …: the best, None, costs less than flagging all"."""
+    rows = [
+        {
+            "id": f"t{i}",
+            "label": i % 2,
+            "flagged": int(i % 20 < (14 if i % 2 else 10)),
+            "split": "calibration" if i < 200 else "test",
+        }
+        for i in range(240)
+    ]
+    importing(write_csv(tmp_path / "s.csv", rows), "import.columns.sample=id", "import.columns.split=split")
+    runs = runs_of(tmp_path)
+    shutil.rmtree(runs["flagged/calibration"])
+    directory = score_run(into("score", f"run={runs['flagged/test']}", *QUICK))
+    decision = read_checked(directory, "metrics.json")["decision"]
+    assert decision["remarks"][0].startswith("Without a promise: Don't deploy yet: collect about")
+    assert decision["sentence"].startswith("Don't deploy yet: flagged: gives answers only, and its run over")
+    assert (decision["kind"], decision["more"]) == ("too_few", None)
 
 
 def test_a_few_without_a_score_are_insufficient_data_and_the_number_says_so(

@@ -170,7 +170,7 @@ def decision_of(
         recommendation["remarks"].insert(0, f"Without a promise: {recommendation['sentence']}")
         recommendation["decision"] = "insufficient"
     if is_unjudged:
-        recommendation["monitor"] = recommendation["prompt"] = None
+        recommendation["monitor"] = recommendation["prompt"] = recommendation["more"] = None
         for option in recommendation["options"]:
             option["reason"] = _UNJUDGED
     elif more is not None and study.recommend.promise and (pairs := _on_both(read, runs)):
