@@ -54,7 +54,8 @@ def run_pilot(study: Study) -> Path:
     with run.recording(study) as results:
         write_outcomes(run.path / "outcomes.jsonl", source.outcomes)
         write_decision(run.path, decision)
-        results |= {"decision": decision.decision, "n_runs": len(source.outcomes), **source.origin}
+        results |= {"decision": decision.decision, "sentence": decision.sentence}
+        results |= {"n_runs": len(source.outcomes), **source.origin}
     show_decision(decision)
     return run.path
 

@@ -148,6 +148,7 @@ def test_a_finished_pilot_is_reused_and_other_statistics_cost_no_run(
     assert other != first
     assert (other / "outcomes.jsonl").read_text() == (first / "outcomes.jsonl").read_text()
     manifest = json.loads((first / "manifest.json").read_text())
+    assert manifest["results"]["sentence"] in " ".join(said.split()), "a listing of runs says what was found"
     episodes = Path(manifest["results"]["episodes"])
     assert (episodes / EPISODES).is_file()
 
