@@ -225,9 +225,8 @@ def is_chat(value: object) -> bool:
 
 def _is_message(value: Mapping[str, Any]) -> bool:
     kind = value.get("type")
-    return ("role" in value or is_spoken(value)) or (
-        isinstance(kind, str) and (kind in ITEMS or (kind in ROLES or kind == "constructor"))
-    )
+    is_typed = isinstance(kind, str) and (kind in ITEMS or kind in ROLES or kind == "constructor")
+    return "role" in value or is_spoken(value) or is_typed
 
 
 def _enclosed(
@@ -258,9 +257,8 @@ def _enclosed(
             inner = _answer(item) if name in _ANSWERS else item
             messages += reader.messages(inner, place)
     other_fields = {name: value for name, value in given.items() if name not in (*_SYSTEM, *_LISTS)}
-    if "chat_history" in given and isinstance(
-        text := given.get("text"), str
-    ):  # an answer of Cohere's first form
+    text = given.get("text")
+    if "chat_history" in given and isinstance(text, str):  # an answer of Cohere's first form
         del other_fields["text"]
         if not messages or messages[-1] != Message(role=Role.ASSISTANT, content=text):
             messages += reader.messages({"role": "assistant", "content": text}, f"{where}.text")
