@@ -54,6 +54,9 @@ class Views(Config):
     """Units to compare, by their names in `conf/unit/`."""
     policies: Annotated[tuple[str, ...], Field(min_length=1)] = ("built_in",)
     """Policies to compare, by their names in `conf/policy/`."""
+    probe: bool = False
+    """Whether a probe (`head`) is compared in place of the monitor's answers: fitted for each way of asking,
+    on the train split as it is shown in this way, and chosen on the validation split."""
     at_thresholds: bool = False
     """Whether the calibration split is judged in all these ways too, and the rates at thresholds calibrated
     on it are compared (`calibrate`)."""

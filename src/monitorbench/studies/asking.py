@@ -6,7 +6,8 @@ judged under the chosen prompt, under all of them, or not at all: its scores hav
 `views` compares every view, unit and policy with the first, in `views.json`, and draws it in `views.svg`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.judging.adapters import judging_in_one_start
+from monitorbench.judging.evaluate import evaluate
 from monitorbench.metrics.prompts import choose_wording
 from monitorbench.metrics.views import Asked, compare_views
 from monitorbench.records import Split, UnscoredReason
@@ -71,13 +73,16 @@ def choose_a_wording(study: Study, compose: Compose) -> Path:
 def compare_what_is_seen(study: Study, compose: Compose) -> Path:
     """Judge in each of the ways that `study.views` names; returns the directory of the comparison.
 
-    `compose` gives the typed study with other options of the groups view, unit and policy. Raises
-    `ConfigError` for a monitor that is shown nothing, and what `evaluate` raises.
+    `compose` gives the typed study with other options of the groups view, unit and policy. With `views.probe`
+    a head is fitted for each way, on the train split as it is shown in this way, and judges. Raises
+    `ConfigError` for a monitor that is shown nothing, and what `fit_head` and `evaluate` raise.
     """
     studies = studies_of(study, compose)
+    if study.views.probe:
+        studies = [_with_probe(asking) for asking in studies]
     calibrating = [Split.CALIBRATION] if study.views.at_thresholds else []
     ensure(study, [Split(study.evaluate.split), *calibrating])
-    with judging_in_one_start(study.monitor, study.engine, study.paths.models) as judge:
+    with _judging(study) as judge:
         runs = [judge(asking) for asking in studies]
         before = [judge(asking.on_split(Split.CALIBRATION)) for asking in studies if calibrating]
     read = [read_covered(study.paths.data, run, study.score.min_coverage) for run in runs]
@@ -108,6 +113,22 @@ def compare_what_is_seen(study: Study, compose: Compose) -> Path:
     return run.path
 
 
+def _with_probe(asking: Study) -> Study:
+    """The same with a head that was fitted on what this way of asking shows."""
+    # Here, so that a comparison of prompts loads no PyTorch.
+    from monitorbench.training.fit_head import fit_head
+
+    monitor = asking.monitor.model_copy(update={"head": fit_head(asking)})
+    return asking.model_copy(update={"monitor": monitor})
+
+
+def _judging(study: Study) -> AbstractContextManager[Callable[[Study], Path]]:
+    """`evaluate` for all ways of asking; probes differ in the layer at which they end the model."""
+    if study.views.probe:
+        return nullcontext(evaluate)
+    return judging_in_one_start(study.monitor, study.engine, study.paths.models)
+
+
 def _comparison(
     study: Study, kind: str, read: Sequence[Evaluation], runs: Sequence[Path], more: dict[str, str]
 ) -> tuple[RunDirectory, dict[str, Any]]:
@@ -132,11 +153,12 @@ def print_wording_plan(study: Study, compose: Compose) -> None:
 
 
 def print_views_plan(study: Study, compose: Compose) -> None:
-    """Print what judging in all these ways takes."""
+    """Print what judging in all these ways takes; with `views.probe` the fits as well."""
     studies = studies_of(study, compose)
+    fits = [PlannedRun("fit", asking) for asking in studies if study.views.probe]
     # Rates at thresholds are compared by the same ways of asking on the calibration split.
     runs = [*studies, *(of.on_split(Split.CALIBRATION) for of in studies if study.views.at_thresholds)]
-    print_forecast(forecast(PlannedRun("evaluate", asking) for asking in runs))
+    print_forecast(forecast([*fits, *(PlannedRun("evaluate", asking) for asking in runs)]))
 
 
 def studies_of(study: Study, compose: Compose) -> list[Study]:

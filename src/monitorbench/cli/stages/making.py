@@ -221,11 +221,12 @@ Compare what a monitor sees: judge the same samples with several views, units an
 
     monitorbench views 'views.views=[all,no_reasoning,actions_only]' 'views.units=[trajectory,action]'
     monitorbench views 'views.views=[all]' 'views.policies=[built_in,paper,safety_permission]'
+    monitorbench views views.probe=true head=linear engine=transformers    # a probe fitted for each
 
 Each is an evaluation run, and these are printed; the others are compared with the first, corrected by Holm.
 Prints the run's directory (views.json) as its last line.
 """,
-        reads="views evaluate seed dataset monitor prompt engine score tracking paths",
+        reads="views evaluate seed dataset monitor prompt head engine score tracking paths",
         plan=imported("monitorbench.studies.asking:print_views_plan"),
         is_live=True,
         judges=lambda study: _asks_a_model(study.monitor),
