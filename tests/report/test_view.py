@@ -213,6 +213,23 @@ def test_only_reading_is_answered(client: TestClient):
     assert [client.request(method, "/").status_code for method in ("POST", "PUT", "DELETE")] == [405] * 3
 
 
+@needs_chromium
+def test_a_long_answer_opens_to_the_whole_of_it(tmp_path: Path):
+    """What a decision rests on would stand behind an ellipsis, where a phone has no pointer to rest on it."""
+    sentence = f"Deploy sharp, {'and so on, ' * 30}which is promised with 95 % confidence."
+    run = tmp_path / "runs" / "recommend" / "a-0123456789ab"
+    run.mkdir(parents=True)
+    write_manifest(run, {"status": "done", "identity": {}, "results": {"sentence": sentence}})
+    shown = TestClient(view_app(Runs(tmp_path / "runs", tmp_path)), base_url=AT).get("/").text
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": WIDTHS[-1], "height": 900})
+        page.set_content(shown)
+        answer = page.locator("td.answer")
+        assert "95 % confidence" not in answer.inner_text()
+        answer.locator("summary").click()
+        assert " ".join(answer.inner_text().split()) == sentence
+
+
 def test_names_of_runs_stay_text(client: TestClient):
     """A folder's name would run as a script on the reader's machine."""
     page = client.get("/")
