@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import calibrated, evaluated, sealed_run, trained, transferred
 
+from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.weights import weights_identity
@@ -24,6 +25,8 @@ from monitorbench.sweeps.launch import expand, load_stage
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = st.text("ab-_", min_size=1, max_size=6)
 HASHES = st.text("0123456789abcdef", min_size=12, max_size=12)
+BASES_ALONE = {"train", "fit", "transfer", "doctor"}
+"""Stages that take a monitor as it was before any training."""
 WANTED = st.sampled_from([wanted for by_key in READS.values() for wanted in by_key.values()])
 
 
@@ -143,6 +146,13 @@ def test_each_stage_finds_its_own_kind(study: Callable[..., Study], tmp_path: Pa
     assert resolved(study("run=latest"), "score").run == labels
     together = resolved(study("recommend.runs=[@*]"), "recommend").recommend.runs
     assert together == alone, "a round of labels is recommended by alone"
+
+
+def test_a_monitor_s_adapter_and_probes_have_short_names_at_every_stage_that_asks_it():
+    """`monitor.head_beside=latest` was a path to no head, where `monitor.head=latest` was the newest fit."""
+    asked = {name for name, stage in STAGES.items() if "monitor" in stage.reads.split()}
+    names = {"monitor.adapter", "monitor.head", "monitor.head_beside"}
+    assert {name for name in asked if names <= READS.get(name, {}).keys()} == asked - BASES_ALONE
 
 
 def test_the_latest_adapter_is_one_of_the_monitors_weights(study: Callable[..., Study], tmp_path: Path):

@@ -73,14 +73,16 @@ def _or_round(wanted: Wanted) -> Wanted:
     )
 
 
+_MONITOR = {"monitor.adapter": _TRAINED, "monitor.head": _FITTED, "monitor.head_beside": _FITTED}
 READS: dict[str, dict[str, Wanted]] = {
-    "evaluate": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "monitor.head": _FITTED},
-    "wording": {"monitor.adapter": _TRAINED},
+    "evaluate": {**_MONITOR, "adapters": _TRAINED},
+    "elicit": _MONITOR,
+    "wording": _MONITOR,
     "label": {"run": _ROUND},
     "queue": {"run": _ROUND},
-    "views": {"monitor.adapter": _TRAINED},
-    "serve": {"monitor.adapter": _TRAINED, "adapters": _TRAINED, "operating_point": _THRESHOLD},
-    "pilot": {"monitor.adapter": _TRAINED},
+    "views": _MONITOR,
+    "serve": {**_MONITOR, "adapters": _TRAINED, "operating_point": _THRESHOLD},
+    "pilot": _MONITOR,
     "score": {"run": _or_round(_TESTED), "operating_point": _THRESHOLD},
     "stress": {"run": _JUDGED, "operating_point": _THRESHOLD},
     "calibrate": {"run": _or_round(_CALIBRATED), "operating_point": _THRESHOLD},
@@ -89,8 +91,7 @@ READS: dict[str, dict[str, Wanted]] = {
     "gate": {
         "run": replace(_TESTED, words="a finished evaluation run", split=""),
         "operating_point": _THRESHOLD,
-        "monitor.adapter": _TRAINED,
-        "monitor.head": _FITTED,
+        **_MONITOR,
     },
     "transfer": {
         "transfer.runs": _TESTED,
