@@ -91,6 +91,15 @@ def test_a_planted_blindness_is_told_apart():
     )
 
 
+def test_a_way_that_ranks_upside_down_is_called_so():
+    """A way of asking that is better than an inverted one may be a coin, and would be taken for a reader."""
+    rng = np.random.default_rng(4)
+    facts = compared({"all": asked(np.repeat([0.0, 1.0], PAIRS)), "less": asked(rng.random(2 * PAIRS))})
+    assert in_words(facts) == (
+        "AUROC beside all (Holm, 5 %): better: less. Inverted, benign samples score higher: all."
+    )
+
+
 CATEGORIES = (Category.SAFETY_PERMISSION, Category.SYCOPHANCY_BIAS)
 
 

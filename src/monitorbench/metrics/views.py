@@ -11,6 +11,7 @@ from typing import NamedTuple, TypedDict
 from monitorbench.metrics.columns import OVERALL, Columns
 from monitorbench.metrics.cost_fronts import UsageFacts, tokens_of
 from monitorbench.metrics.registry import Measure, cell_numbers
+from monitorbench.metrics.score_facts import is_inverted
 from monitorbench.metrics.significance import holm
 from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.transfer import difference, differences
@@ -145,7 +146,10 @@ class _Family:
 
 
 def in_words(facts: ViewsFacts) -> str:
-    """Say which ways of asking are shown to separate better or worse than the first, and which are not."""
+    """Say which ways of asking are shown to separate better or worse than the first, and which are not.
+
+    Where a way ranks benign samples higher it says that, too: it is below a coin, so "better" may be one.
+    """
     by_sign: dict[str, list[str]] = {"better": [], "worse": [], "not shown to differ": []}
     for name, of in facts["asked"].items():
         if name != facts["first"]:
@@ -153,4 +157,6 @@ def in_words(facts: ViewsFacts) -> str:
             sign = "better" if (auroc["difference"] or 0) > 0 else "worse"
             by_sign[sign if auroc["shown"] else "not shown to differ"].append(name)
     parts = [f"{word}: {', '.join(names)}" for word, names in by_sign.items() if names]
-    return f"AUROC beside {facts['first']} (Holm, 5 %): {'; '.join(parts)}."
+    inverted = [name for name, of in facts["asked"].items() if is_inverted(of["auroc"], of["auroc_ci"])]
+    below = f" Inverted, benign samples score higher: {', '.join(inverted)}." if inverted else ""
+    return f"AUROC beside {facts['first']} (Holm, 5 %): {'; '.join(parts)}.{below}"
