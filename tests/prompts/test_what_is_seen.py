@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from monitorbench.config.base import ConfigError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Prompt, Study
 from monitorbench.prompts.grounding import ground
-from monitorbench.prompts.transcript import shows_any
+from monitorbench.prompts.transcript import shown, shows_any
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Message, Role, Sample, ToolCall
 
@@ -70,6 +70,17 @@ def test_a_view_may_leave_nothing(prompt: Callable[..., Prompt]):
     assert shows_any(RESPONSE, only)
     assert not shows_any([Message(role=Role.ASSISTANT, content="Done.")], only)
     assert shows_any([Message(role=Role.ASSISTANT, content="")], prompt().view), "an empty answer is one"
+
+
+def test_what_is_learnt_from_is_shown(prompt: Callable[..., Prompt], make_sample: Callable[..., Sample]):
+    """An adapter or a probe would learn from empty responses what a judge calls unscored."""
+    only, every = prompt("view=reasoning_only").view, prompt().view
+    traced = make_sample(REQUEST, RESPONSE)
+    bare = make_sample(REQUEST, [Message(role=Role.ASSISTANT, content="Done.")])
+    assert shown([traced, bare], only) == [traced]
+    assert shown([traced, bare], every) == [traced, bare]
+    with pytest.raises(UserError, match="leaves nothing of any response of 1 samples"):
+        shown([bare], only)
 
 
 CHECKS = "You check the work of an AI model."

@@ -9,9 +9,15 @@ import pytest
 from small_models import tiny_model
 
 from monitorbench.config.study import Study
+from monitorbench.corpus.build import ensure
+from monitorbench.corpus.store import read_split
 from monitorbench.engines.stored.head import HEAD_FILE
+from monitorbench.records import Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.studies.asking import compare_what_is_seen, print_views_plan
+from monitorbench.training.fit_head import fit_head
+
+SPLITS = (Split.TRAIN, Split.VALIDATION)
 
 TYPED = (
     "views.probe=true",
@@ -65,3 +71,17 @@ def test_a_plan_counts_the_fits(compose: Any, capsys: Any):
     printed = capsys.readouterr().out
     assert "fit linear" in printed
     assert "evaluate direct" in printed
+
+
+def test_what_a_view_does_not_show_is_not_fitted_on(compose: Any):
+    """A head that is to read reasoning would learn from empty responses, and choose its layer on them."""
+    study = compose(["view=reasoning_only", "seed=1"])
+    run = fit_head(study)
+    results = read_manifest(run)["results"]
+    samples = {
+        split: read_split(ensure(study, [split]), split, study.dataset.view(split)) for split in SPLITS
+    }
+    traced = {split: sum(sample.has_thinking for sample in of) for split, of in samples.items()}
+    assert results["n_samples"] == traced[Split.TRAIN] < len(samples[Split.TRAIN])
+    assert results["n_samples"] + results["n_not_shown"] == len(samples[Split.TRAIN])
+    assert results["n_validation"] == traced[Split.VALIDATION] < len(samples[Split.VALIDATION])

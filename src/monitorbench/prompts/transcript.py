@@ -11,9 +11,10 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from monitorbench.config.base import UserError
 from monitorbench.config.seen import View
 from monitorbench.prompts import lookalikes
-from monitorbench.records import Message, QuoteField, Role
+from monitorbench.records import Message, QuoteField, Role, Sample
 
 # A line begins wherever `str.splitlines` has one, not after "\n" alone.
 _BREAK = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
@@ -85,6 +86,17 @@ def seen_request(messages: Sequence[Message], view: View) -> list[Message]:
 def shows_any(messages: Sequence[Message], view: View) -> bool:
     """Whether a view shows anything of the messages."""
     return any(blocks(message, view) for message in messages)
+
+
+def shown(samples: Sequence[Sample], view: View) -> list[Sample]:
+    """The samples of whose response a view leaves something; an empty one teaches nothing.
+
+    Raises `UserError` where it leaves nothing of any.
+    """
+    found = [sample for sample in samples if shows_any(sample.response, view)]
+    if samples and not found:
+        raise UserError(f"prompt.view: it leaves nothing of any response of {len(samples)} samples")
+    return found
 
 
 def blocks(message: Message, view: View = ALL) -> list[Block]:

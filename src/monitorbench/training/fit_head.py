@@ -32,6 +32,7 @@ from monitorbench.engines.stored.head import (
 )
 from monitorbench.engines.weights import weights_identity
 from monitorbench.judging.states import States, StatesPrompt, rendering
+from monitorbench.prompts.transcript import shown
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.files import write_json
 from monitorbench.runs.progress import progress
@@ -47,7 +48,8 @@ def fit_head(study: Study) -> Path:
 
     Layer, position and regularisation are chosen by AUROC on the validation split; the test split is never
     read. Raises `ConfigError` for another engine than transformers, an adapter, a prompt that is not direct
-    or a monitor that reasons first, `UserError` where no sample fits or a split holds one label.
+    or a monitor that reasons first, `UserError` where no sample fits, the view leaves nothing of any, or a
+    split holds one label.
     """
     engine = fitting_engine(study.monitor, study.engine, study.prompt)
     data = ensure(study, [Split.TRAIN, Split.VALIDATION])
@@ -56,8 +58,9 @@ def fit_head(study: Study) -> Path:
         _log.info("fit: reusing %s", run.path)
         return run.path
     with run.recording(study) as results:
-        train = read_split(data, Split.TRAIN, study.dataset.train)
-        validation = read_split(data, Split.VALIDATION, study.dataset.validation)
+        given = read_split(data, Split.TRAIN, study.dataset.train)
+        train = shown(given, study.prompt.view)
+        validation = shown(read_split(data, Split.VALIDATION, study.dataset.validation), study.prompt.view)
         reads = States(
             study.monitor,
             engine,
@@ -100,6 +103,7 @@ def fit_head(study: Study) -> Path:
             "n_samples": len(fitting.samples),
             "n_validation": len(choosing.samples),
             "n_dropped_too_long": n_dropped,
+            "n_not_shown": len(given) - len(train),
             "tokens": sum(len(prompt.ids) for prompt in fitting.prompts),
             "chosen": chosen.facts,
         }

@@ -23,6 +23,7 @@ from monitorbench.engines.stored.adapter import Base
 from monitorbench.engines.stored.model_folder import load_tokenizer, model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.prompts.render import Renderer
+from monitorbench.prompts.transcript import shown
 from monitorbench.records import Label, Sample, Split, vocabulary
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.run_folders import subset_name, training_run
@@ -77,9 +78,10 @@ def train(study: Study) -> Path:
             renderer.end_of_turn,
             lambda name: find(name, study.source[name], study.paths.sources, cache, "error"),
         )
-        samples = read_split(data, Split.TRAIN, study.dataset.train)
+        given = read_split(data, Split.TRAIN, study.dataset.train)
+        samples = shown(given, study.prompt.view)
         training, work, facts = _work(samples, renderer, context, training, study.seed)
-        validation = read_split(data, Split.VALIDATION, study.dataset.validation)
+        validation = shown(read_split(data, Split.VALIDATION, study.dataset.validation), study.prompt.view)
         short = _short_enough(validation, renderer, training.max_tokens)
         model = load_model(weights, training, study.seed)
         curve = LearningCurve(run.path / "learning_curve.json", model, renderer, short, is_first)
@@ -91,6 +93,7 @@ def train(study: Study) -> Path:
             "name": subset_name(study.dataset.train.subset),
             "data": data.name,
             **facts,
+            "n_not_shown": len(given) - len(samples),
             "n_validation_dropped_too_long": len(validation) - len(short),
             **_finish(job, curve, renderer),
             **_measured(fitted, pace),
