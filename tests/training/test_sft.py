@@ -105,6 +105,12 @@ def test_training_on_the_evidence_prompt_is_refused(planted):
         sft.train(settings(planted, "prompt=evidence"))
 
 
+def test_responses_that_the_view_hides_are_not_learnt_from(planted, tiny):
+    """If it failed: an adapter that is to read reasoning would learn the labels of empty responses."""
+    with pytest.raises(UserError, match="leaves nothing of any response"):
+        sft.train(settings(planted, "view=reasoning_only", weights=tiny))
+
+
 def test_the_log_says_what_happens_after_the_last_step(planted, tiny, caplog):
     """If it failed: minutes of judging, checking and writing would look like a run that hangs."""
     with caplog.at_level("INFO", "monitorbench"):
