@@ -65,6 +65,7 @@ def test_a_head_is_fitted_for_each_way_and_judges_what_it_was_fitted_on(compose:
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_a_plan_counts_the_fits(compose: Any, capsys: Any):
     """What takes longest would be left out of the forecast."""
     print_views_plan(compose([]), compose)
