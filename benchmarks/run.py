@@ -70,6 +70,19 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "eval/evaluate.py",
         (*JUDGED, "engine.enforce_eager=true"),
     ),
+    "gpu": Benchmark(
+        (
+            Option("model", "qwen3_4b", "tiny", "architecture: qwen3_4b or tiny"),
+            Option(
+                "passes",
+                "32x1024,4x8192,1x32768,8x1024k",
+                "2x64,1x128k",
+                "samples x tokens; k: nothing recomputed",
+            ),
+            Option("prompt", 512, 32, "tokens of a judged prompt"),
+            Option("prompts", 512, 8, "judged prompts; a quarter of them in float32"),
+        )
+    ),
     "guardrail": Benchmark(
         (
             Option("requests", 40, 3, "requests one at a time, beside the bare judge"),

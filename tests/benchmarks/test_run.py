@@ -47,6 +47,7 @@ CASES = [
     pytest.param("corpus", marks=NEEDS_SOURCES),
     pytest.param("coverage"),
     pytest.param("evaluate"),
+    pytest.param("gpu", marks=IS_LONG),
     pytest.param("guardrail", marks=IS_LONG),
     pytest.param("guardrail_outage", marks=NEEDS_VLLM),
     pytest.param("import_rows"),

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from studies import study
 
+from monitorbench.config import hardware
 from monitorbench.config.load import freeze
-from monitorbench.doctor import stage, system
+from monitorbench.doctor import child, stage, system
 from monitorbench.doctor.stage import WIDTH, Trial, table
 from monitorbench.doctor.system import Check
 
@@ -56,6 +57,18 @@ def test_a_gpu_trains_with_unsloth_and_judges_with_vllm_as_transformers_does(tmp
     states = {one["name"]: one["state"] for one in found["checks"]}
     wanted = ("driver", "imports", "Transformers step", "Unsloth step", "same loss", "same verdicts")
     assert {name: states[name] for name in wanted} == dict.fromkeys(wanted, "ok")
+
+
+@pytest.mark.parametrize(
+    ("trial", "precision"),
+    [("judge-transformers", "bfloat16"), ("judge-vllm", "bfloat16_batch_invariant")],
+)
+def test_on_a_gpu_each_engine_is_asked_for_a_precision_that_it_has(trial, precision, tmp_path, monkeypatch):
+    """On an H100 the doctor failed every machine: it asked Transformers for reproducible bfloat16."""
+    for module in (child, hardware):
+        monkeypatch.setattr(module, "has_gpu", lambda: True)
+    monkeypatch.setattr(child, "judge", lambda study, folder, engine: {"precision": engine.precision})
+    assert child.TRIALS[trial](study(), tmp_path) == {"precision": precision}
 
 
 @pytest.mark.slow

@@ -202,7 +202,7 @@ TRIALS: dict[str, Callable[[Study, Path], dict[str, Any]]] = {
     "transformers": lambda study, folder: training(study, folder, "transformers"),
     "unsloth": lambda study, folder: training(study, folder, "unsloth"),
     "judge-transformers": lambda study, folder: judge(
-        study, folder, TransformersEngine(kind="transformers", dtype=_dtype(), batch_size=4)
+        study, folder, TransformersEngine(kind="transformers", scores="fast", dtype=_dtype(), batch_size=4)
     ),
     "judge-vllm": lambda study, folder: judge(  # with its defaults, on one GPU at most
         study, folder, VllmEngine(kind="vllm", dtype=_dtype(), tensor_parallel_size=1)

@@ -2,7 +2,7 @@
 
 Unsloth replaces parts of transformers, TRL and PEFT as it is imported, compiles kernels into a folder below
 the working directory, and asks the hub for a file that counts its users. Read in its pinned version's source;
-not run on a GPU.
+a small model was trained with it on an H100, with the losses of Transformers.
 """
 
 import atexit
