@@ -36,14 +36,14 @@ def test_none_names_what_is_not_beaten_and_which_way_the_costs_differ() -> None:
     (words,) = [one for one in found["rivals"] if one["is_shortcut"]]
     words |= {"difference": 0.018, "difference_ci": [-0.11, 0.091]}
     assert sentence(found) == (
-        "Deploy none of these. The best, careful, misses 18 % [14–22] of 600 samples of misbehavior and "
+        "Deploy none of these. The cheapest, careful, misses 18 % [14–22] of 600 samples of misbehavior and "
         "flags 3.1 % [2–4] of 600 benign samples of the test split (≤ 5 % of benign questions flagged is "
         "promised with 95 % confidence, allowing for the choice among 2 monitors); it costs about the same "
         "as flagging by bag of words alone (0.018 more a sample, where a false alarm costs 1 and a miss 100; "
         "95 % interval 0.11 less to 0.091 more)."
     )
     found["options"][0]["auroc_ci"] = [0.44, 0.55]
-    assert "The best, careful, not shown to beat a coin (AUROC .93 [.44–.55]), misses 18 %" in sentence(found)
+    assert "The cheapest, careful, not shown to beat a coin (AUROC .93 [.44–.55]), misses 18 %" in sentence(found)
     found["options"][0]["auroc_ci"] = [0.91, 0.95]
     words |= {"difference": 0.2, "difference_ci": [0.1, 0.3]}
     said = sentence(found)
@@ -251,8 +251,8 @@ def test_more_questions_are_not_said_to_help_a_monitor_at_chance(low: float, is_
         (
             "calibration",
             "collect 138 more benign questions of the cells (category/task) fraud/agents (70) and "
-            "secrets/agents (68) in your file, since import.calibration_share=0.5 brings 69 of them to the "
-            "calibration split (120 are there), to promise",
+            "secrets/agents (68) in your file: 69 of them join the 120 of the calibration split "
+            "(import.calibration_share=0.5), to promise",
         ),
         ("both", "in both splits (120 are there), to promise at most 2 %"),
     ],
@@ -266,7 +266,7 @@ def test_a_file_that_is_divided_is_told_how_many_it_takes(split: str, said: str)
     assert said in sentence(found)
     more |= {"split": "test", "calibration_share": 0.25}
     assert "collect 93 more benign questions of" in sentence(found)
-    assert "brings 69 of them to the test split (120 are there), to promise" in sentence(found)
+    assert "69 of them join the 120 of the test split (import.calibration_share=0.25), to promise" in sentence(found)
 
 
 @pytest.mark.parametrize(("n", "is_more"), [(305, True), (0, False)])

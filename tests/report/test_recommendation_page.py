@@ -33,8 +33,8 @@ def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():
     assert "costs 0.003 a sample more than the best choice on average" in said
     assert "bag of words" in said
     for scale, there in (
-        ([0, 10], "above 6.2 on its own scale"),
-        ([10, 1], "below 4.42 on its own scale, where 10 is the most benign"),
+        ([0, 10], "in the file: above 6.2"),
+        ([10, 1], "in the file: below 4.42, 10 being the most benign"),
     ):
         found["options"][0]["scale"] = [float(end) for end in scale]
         assert f"flag above .62 ({there}): it misses" in sentence(found), scale

@@ -218,9 +218,8 @@ def test_claude_on_safety_has_one_threshold_wherever_it_is_asked_for(
     page = report(into("report", f"run={tested}")) / "report.html"
     text = " ".join(unescape(re.sub("<[^>]+>", " ", page.read_text())).replace("\N{WORD JOINER}", "").split())
     assert (
-        f"flag above {f'{found.threshold:.6f}'[1:]} (below {10 - 9 * found.threshold:.6g} on its own scale, "
-        "where 10 is the most benign): "
-        "it misses 23 % [19\N{EN DASH}27] of 675 samples" in text
+        f"flag above {f'{found.threshold:.6f}'[1:]} (in the file: below {10 - 9 * found.threshold:.6g}, "
+        "10 being the most benign): it misses 23 % [19\N{EN DASH}27] of 675 samples" in text
     )
     assert "flags 1.8 % [1\N{EN DASH}4] of 225 benign samples" in text
 

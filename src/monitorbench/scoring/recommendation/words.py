@@ -69,15 +69,15 @@ def short(value: float) -> str:
 
 
 def on_own_scale(limit: float, scale: Sequence[float] | None) -> str:
-    """Write a threshold as the monitor's file has its scores: ` (above 66.4 on its own scale)`.
+    """Write a threshold as the monitor's file has its scores: ` (in the file: above 66.4)`.
 
     `scale` has the values of the file that became 0 and 1; "" without one.
     """
     if scale is None:
         return ""
     low, high = scale
-    side, turned = ("above", "") if low < high else ("below", f", where {low:g} is the most benign")
-    return f" ({side} {threshold(low + limit * (high - low))} on its own scale{turned})"
+    side, turned = ("above", "") if low < high else ("below", f", {low:g} being the most benign")
+    return f" (in the file: {side} {threshold(low + limit * (high - low))}{turned})"
 
 
 def in_1000(value: float | None, bounds: Sequence[float] | None) -> str:
