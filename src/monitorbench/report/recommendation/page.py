@@ -39,7 +39,7 @@ class CandidateRow(NamedTuple):
     name: str
     is_chosen: bool = False
     role: str = ""
-    """Role of the row: recommended or best of these, runner-up, shortcut check or no monitor; or empty."""
+    """Role of the row: recommended or cheapest of these, runner-up, shortcut check or no monitor; or empty."""
     where: str = DASH
     missed: PageNumber = _NOTHING
     """Miss rate on the test split with what it is of; `alarms` is the false alarm rate in the same form."""
@@ -123,7 +123,7 @@ def _row(recommendation: Recommendation, option: Option) -> CandidateRow:
     decision, judge = recommendation["decision"], (option["monitor"], option["prompt"])
     is_best = judge == (recommendation["monitor"], recommendation["prompt"])
     is_second = judge == (recommendation["runner_up"], recommendation["runner_up_prompt"])
-    best_role = "recommended" if decision == "recommend" else "best of these"
+    best_role = "recommended" if decision == "recommend" else "cheapest of these"
     role = best_role if is_best else "runner-up" if is_second else ""
     name, at_test = called(*judge, recommendation["options"]), option["at_test"]
     auroc = PageNumber(rate(option["auroc"]), interval(option["auroc_ci"]))
