@@ -42,6 +42,16 @@ def test_none_names_what_is_not_beaten_and_which_way_the_costs_differ() -> None:
         "as flagging by bag of words alone (0.018 more a sample, where a false alarm costs 1 and a miss 100; "
         "95 % interval 0.11 less to 0.091 more)."
     )
+    words |= {"difference": -0.15, "difference_ci": [-0.4, 0.1]}
+    for rival in found["rivals"]:
+        rival["difference"] = min(rival["difference"] or 0.0, -0.15)
+    found["options"][0]["calibration_cost"] = min(
+        rival["expected_cost"] or 9.0 for rival in found["rivals"] if not rival["is_shortcut"]
+    )
+    assert sentence(found).endswith(
+        "on the calibration split, by which it was chosen, it costs no less than flagging nothing or "
+        "everything."
+    )
     found["options"][0]["auroc_ci"] = [0.44, 0.55]
     said = "The cheapest, careful, not shown to beat a coin (AUROC .93 [.44–.55]), misses 18 %"
     assert said in sentence(found)

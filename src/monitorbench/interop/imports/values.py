@@ -140,7 +140,7 @@ def scores(
     values = (numbers(read, name, whole=max(scale)) - low) / (high - low)
     outside = (values < -_WITHIN) | (values > 1 + _WITHIN)
     ends = f"[{low:g},{high:g}]"
-    hint = "" if scale != (0, 1) else "; another scale is said by import.scale=[0,10]"
+    hint = "" if scale != (0, 1) else "; another scale: import.scale=[LOWEST,HIGHEST], such as [0,100]"
     _refuse_first(
         read, pa.array(outside), name, "is outside the scale", f"a number in {ends} (import.scale){hint}"
     )

@@ -197,6 +197,8 @@ def _words(recommendation: Recommendation) -> Any:
         "best": best(recommendation),
         "nearest": max(rivals, key=_upper_bound, default=None),
         "worst": max(rivals, key=order_of(recommendation), default=None),
+        # Cheaper on the test split than all rivals, and yet none: by the calibration split.
+        "is_dear": _is_dear(recommendation) and all((rival["difference"] or 0.0) < 0 for rival in rivals),
         "confidence": percent(recommendation["confidence"]),
         "is_plain": recommendation["positive_means"] in ("", "misbehavior"),
         "is_unlimited": settings["alerts_per_day"] is None and settings["money_per_day"] is None,
@@ -218,6 +220,16 @@ def _words(recommendation: Recommendation) -> Any:
         "stress_answer": answer,
     }
     return _template().make_module(values)
+
+
+def _is_dear(recommendation: Recommendation) -> bool:
+    """Return whether the chosen monitor is no cheaper than reading nothing on the calibration split."""
+    option = named_option(recommendation)
+    if option is None or not recommendation["is_calibrated"] or option["calibration_cost"] is None:
+        return False
+    blind = [rival["expected_cost"] for rival in recommendation["rivals"] if rival["name"] in RIVALS]
+    least = min((cost for cost in blind if cost is not None), default=float("inf"))
+    return option["calibration_cost"] >= least - 1e-9
 
 
 def _runner_up(recommendation: Recommendation) -> Option | None:
