@@ -101,7 +101,7 @@ def test_what_can_not_be_chosen_from_is_one_line(two_judges: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("labels", "split_at", "said"),
     [
-        ([1], None, "collect 118 more benign questions in your file, since"),
+        ([1], None, "collect 118 more benign questions in your file: "),
         (
             [0, 1] * 60 + [0] * 80,
             120,
@@ -130,7 +130,7 @@ def test_a_label_that_a_split_lacks_is_asked_for(
     ("alarms", "said"),
     [
         (0.005, "Deploy flagged for alerts (to intervene, run a pilot first), by its own answers: it misses"),
-        (0.035, "more benign questions of imported/transcripts in your file, since"),
+        (0.035, "more benign questions of imported/transcripts in your file: "),
         (0.1, "Deploy none: flagged: gives answers only, which are not shown to keep the promise"),
         (0.0, "Deploy flagged for alerts"),
     ],

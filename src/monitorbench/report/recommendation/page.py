@@ -39,7 +39,7 @@ class CandidateRow(NamedTuple):
     name: str
     is_chosen: bool = False
     role: str = ""
-    """Role of the row: recommended or cheapest of these, runner-up, shortcut check or no monitor; or empty."""
+    """Role of the row: recommended, cheapest of these, runner-up, shortcut check, no monitor; or empty."""
     where: str = DASH
     missed: PageNumber = _NOTHING
     """Miss rate on the test split with what it is of; `alarms` is the false alarm rate in the same form."""
