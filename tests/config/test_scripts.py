@@ -234,6 +234,7 @@ def test_a_run_that_is_not_there_is_named_in_one_line(
     assert all(word in ran.err[0] for word in words), ran.err
 
 
+@pytest.mark.slow
 def test_help_and_cfg_are_quick_everywhere(tmp_path: Path):
     """Asking what can be set must work on a machine where torch is not installed yet."""
     asked = [(s, flags) for s in SCRIPTS for flags in (["--help"], ["--cfg", "job", *FILLED])]

@@ -152,6 +152,7 @@ def test_the_manifest_tells_the_truth(starter: Path, splits: dict[Split, list[Sa
         assert said["pairs"] == dict(Counter(str(s.cell) for s in members if s.label is Label.BENIGN))
 
 
+@pytest.mark.slow
 def test_its_shortcuts_are_stated(splits: dict[Split, list[Sample]]):
     """The first thing a team sees would be won by a monitor that copies, and no table would say so."""
     cells = samples_by_cell([sample for members in splits.values() for sample in members])

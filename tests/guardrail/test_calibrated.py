@@ -62,6 +62,7 @@ def posted(served: Any, samples: list[Sample]) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.slow
 def test_a_shadow_log_has_the_figures_of_the_evaluation(
     scored: None, study: Callable[..., Study], starter: Path, tmp_path: Path
 ):
@@ -270,6 +271,7 @@ print(*sorted(unused & {*sys.modules}))
 """
 
 
+@pytest.mark.slow
 def test_a_served_model_holds_no_library_of_tables(tmp_path: Path):
     """If it failed: each guardrail of a small model would take 80 MB more, without a use for it."""
     model = tiny_model(tmp_path / "model")

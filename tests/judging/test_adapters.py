@@ -47,6 +47,7 @@ def test_one_start_asks_several_prompts(asked: Studies, loads: list[Path]):
     assert verdicts(runs[0]) != verdicts(runs[1])
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_judged_again(asked: Studies, adapters: list[Path], loads: list[Path]):
     """If it failed: a study with one adapter more would pay for all of them again."""
     run = evaluate_each(asked("one", f"monitor.adapter={adapters[0]}"))

@@ -13,6 +13,13 @@ needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium here (make system-deps installs Debian's)"
 )
 WIDTHS, SCHEMES = (1280, 420), ("light", "dark")
+LOOKS = (
+    ("light", 1280),
+    ("dark", 420),
+    pytest.param("dark", 1280, marks=pytest.mark.slow),
+    pytest.param("light", 420, marks=pytest.mark.slow),
+)
+"""Values of `("scheme", "width")`; each of them in `make test`, all pairs in `make test-slow`."""
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 from fake_judged import fake_runs
 from fake_results import BASE, MANIFEST, fake_results
 from fake_worst import fake_worst
-from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows_all, violations
+from in_chromium import LOOKS, chromium, needs_chromium, opened, shows_all, violations
 
 from monitorbench.report.samples.browsable import render_samples
 from monitorbench.report.write import render_report
@@ -39,8 +39,7 @@ def browser() -> Iterator[Any]:
         yield found
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_the_report_fits_and_can_be_read(
     browser: Any, file: Path, tmp_path: Path, width: int, scheme: str
 ) -> None:

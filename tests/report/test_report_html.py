@@ -166,7 +166,13 @@ def test_hostile_samples_stay_text() -> None:
     assert len(re.findall("</details>", page_of_results())) == tags.count("details")
 
 
-@pytest.mark.parametrize("name", ["_lead", "$\\frac{$", "a" * 200, "+", "model"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "$\\frac{$",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("_lead", "a" * 200, "+", "model")),
+    ],
+)
 def test_odd_names_can_be_drawn(name: str) -> None:
     """A monitor left out of the legend, or a crash in the last stage, for its name alone."""
     found = as_results(renamed(renamed(fake_tree(), BASE, name), "bag_of_words", f"{name}{name}"))

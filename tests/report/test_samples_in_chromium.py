@@ -9,7 +9,7 @@ import pytest
 from fake_judged import fake_runs, fake_samples
 from fake_results import BASE, fake_results
 from hostile import HOSTILE
-from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows_all, violations
+from in_chromium import LOOKS, chromium, needs_chromium, opened, shows_all, violations
 
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.report.samples.browsable import link, render_samples
@@ -206,8 +206,7 @@ def test_an_unknown_sample_is_said(browser: Any, file: Path) -> None:
         assert "No sample 0123456789abcdef here." in page.inner_text("#count")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_list_and_sample_fit_and_can_be_read(
     browser: Any, file: Path, tmp_path: Path, width: int, scheme: str
 ) -> None:

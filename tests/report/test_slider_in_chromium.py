@@ -88,6 +88,7 @@ def numbers(page: Any) -> dict[str, float | None]:
 
 @needs_chromium
 @pytest.mark.figures
+@pytest.mark.slow
 def test_the_sliders_numbers_are_those_of_the_metrics(browser_page: Any):
     """A threshold picked on the page would do something else where it is deployed."""
     rng = random.Random(0)

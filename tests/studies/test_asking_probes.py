@@ -47,6 +47,7 @@ def compose(
     return lambda more: compose_study("views", *own, *folders, *TYPED, *more)
 
 
+@pytest.mark.slow
 def test_a_head_is_fitted_for_each_way_and_judges_what_it_was_fitted_on(compose: Any, capsys: Any):
     """One head would read what it was not fitted on, or the fits would be made again each time."""
     directory = compare_what_is_seen(compose([]), compose)

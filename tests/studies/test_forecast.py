@@ -55,6 +55,7 @@ def asked(
     return made
 
 
+@pytest.mark.slow
 def test_a_run_is_forecast_from_the_one_before(asked: Callable[..., Study]):
     """If it failed: hours of a study would be wrong though all of it had been measured."""
     first, second = asked("seed=0"), asked("seed=1")

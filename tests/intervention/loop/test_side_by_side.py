@@ -149,7 +149,14 @@ def test_side_by_side_they_are_the_same_runs(pilot: Pilots, alone: LiveRuns, ser
 
 @pytest.mark.parametrize(
     "fails",
-    [("", 5), ("", 40), ("", 120), ("agent", 3), ("agent", 14), ("critic", 1), ("critic", 5)],
+    [
+        ("", 40),
+        ("critic", 1),
+        *(
+            pytest.param(fails, marks=pytest.mark.slow)
+            for fails in (("", 5), ("", 120), ("agent", 3), ("agent", 14), ("critic", 5))
+        ),
+    ],
     ids=lambda fails: f"{fails[0]}{fails[1]}",
 )
 def test_an_outage_ends_the_pilot_and_the_same_command_makes_the_rest(
