@@ -171,7 +171,14 @@ def _calibrated(
             study.model_copy(update={"run": run, "calibrate": settings.model_copy(update=shared)})
         )
     except UserError as error:
-        _log.warning("choose: %s", error)
+        if study.recommend.promise or option is None or option["threshold"] is None:
+            _log.warning("choose: %s", error)
+        else:
+            _log.info(
+                "choose: %s is read at its own answers in the tables: its threshold, %g, keeps no promise",
+                judge["name"],
+                option["threshold"],
+            )
         return None
 
 

@@ -72,6 +72,15 @@ def test_another_promise_is_another_answer_with_a_page_of_its_own(two_judges: Pa
     assert sentences[0] != sentences[1]
 
 
+def test_without_a_promise_nobody_is_told_that_a_setting_breaks_one(two_judges: Path, tmp_path: Path):
+    """`calibrate.threshold=0.49: does not keep the promise` was said to somebody who had set no threshold."""
+    given = (f"from={two_judges}", "import.columns.score=weak", "recommend.promise=false", *QUICK)
+    ran = monitorbench("choose", *given, "stakes.base_rate=0.5", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "calibrate.threshold=" not in ran.stderr
+    assert "read at its own answers in the tables: its threshold, 0." in " ".join(ran.stderr.split())
+
+
 def test_a_plan_says_what_is_taken_for_what_and_writes_nothing(two_judges: Path, tmp_path: Path):
     """If it failed: a wrong column or split shows when everything is already written."""
     given = (f"from={two_judges}", "import.monitors={strong:strong,weak:weak}", "calibrate.alpha=0.1")
