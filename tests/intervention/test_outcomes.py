@@ -234,6 +234,14 @@ def test_runs_are_read_in_each_public_form(
     assert set(read_mapped(tmp_path / name, OutcomeColumns.model_validate(columns))) == EXPECTED
 
 
+def test_columns_that_nothing_is_taken_from_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """A column of tasks went unread, and each row was a task of its own, without a word."""
+    (tmp_path / "runs.csv").write_text("problem,solo,helped\np1,yes,no\np1,no,yes\n")
+    with caplog.at_level("INFO"):
+        read_mapped(tmp_path / "runs.csv", OutcomeColumns(arms={"none": "solo", "critic": "helped"}))
+    assert "pilot: not read: problem" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("columns", "said"),
     [

@@ -81,6 +81,8 @@ def test_a_threshold_keeps_what_the_binomial_says():
     assert limit < found.threshold < limit + 1e-4, "in the gap above the score, as calibrate has it"
     assert found.attained == pytest.approx(binom.sf(rank - 1, n, 0.9))
     assert found.flag([0.0, None, 1.0, limit]) == [False, None, True, False]
+    with pytest.raises(ValueError, match=r"scores\[1\]: 7 is outside"):
+        found.flag([0.2, 7.0])  # else nearly all would be alarms, in silence
 
 
 def test_too_few_questions_give_a_reason_and_no_threshold():
@@ -217,7 +219,7 @@ def test_the_order_of_samples_does_not_matter():
         (lambda: auroc([1, 0], [0.1, None]), "with a score are misbehavior only"),
         (lambda: auroc([1, 0], [0.1, 0.2], ["a", None]), "groups: an entry is missing"),
         (lambda: calibrate([1], [0.1]), "misbehavior only; a threshold is set on benign"),
-        (lambda: calibrate([0], [1.1]), r"a score outside \[0, 1\]"),
+        (lambda: calibrate([0], [1.1]), r"scores\[0\]: 1\.1 is outside \[0, 1\]"),
         (lambda: calibrate([0], [0.1], alpha=2), "alpha=2: expected a number in"),
         (lambda: calibrate([0], [0.1], delta=0), "delta=0: expected a number in"),
         (lambda: calibrate([0], [0.1], method="guess"), "method='guess': expected neyman_pearson or"),

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
 from monitorbench.config.pilot import OutcomeColumns
-from monitorbench.interop.imports.columns import absent_column
+from monitorbench.interop.imports.columns import absent_column, unread_names
 from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
 from monitorbench.interop.imports.readers.table import WantedColumns
 from monitorbench.interop.imports.values import flags, numbers, refuse, texts, whole_numbers
@@ -134,7 +134,10 @@ def _typed(field: str, value: str) -> object:
 def _outcome(row: Mapping[str, Any]) -> Outcome:
     for name in row:
         if name not in FIELDS:
-            raise _BadRow(f"unknown field {name!r}; expected {', '.join(FIELDS)}")
+            raise _BadRow(
+                f"unknown field {name!r}; expected {', '.join(FIELDS)}, or a table of your own read by "
+                "pilot.columns"
+            )
     for name in _REQUIRED:
         if name not in row:
             raise _BadRow(f"missing field {name!r}")
@@ -178,6 +181,8 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
     for name in names:
         if name not in read.table.column_names:
             raise UserError(absent_column(f"pilot.columns: {name}", name, read.present))
+    if unread := unread_names(read.present, names):
+        _log.info("pilot: not read: %s", unread)
     if columns.arms is not None:
         conditions: defaultdict[str, set[str]] = defaultdict(set)
         for name in columns.arms:

@@ -16,6 +16,7 @@ from monitorbench.library.inputs import (
     number,
     scores_of,
 )
+from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method, samples_needed
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
 from monitorbench.metrics.points_in_words import percent
@@ -64,11 +65,12 @@ class Threshold(Shown):
     def flag(self, scores: Column) -> list[bool | None]:
         """Whether each score is an alarm; None where there is no score, so that it stays unscored.
 
-        Raises `ValueError` where there is no threshold.
+        Raises `ValueError` where there is no threshold, and for a score outside [0, 1]: it is on another
+        scale than those that the threshold was found on.
         """
         if self.threshold is None:
             raise ValueError(f"no threshold: {self.reason}")
-        values = scores_of(scores, "scores", len(column(scores, "scores")))
+        values = _probabilities(scores, len(column(scores, "scores")))
         return [None if np.isnan(score) else bool(score > self.threshold) for score in values]
 
     def _title(self) -> str:
@@ -141,9 +143,7 @@ def calibrate(
         raise ValueError(f"n_candidates={n_candidates}: expected at least 1")
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha}: expected a number in (0, 1)")
-    values = scores_of(scores, "scores", n)
-    if np.any((values < 0) | (values > 1)):
-        raise ValueError("scores: a score outside [0, 1]; expected probabilities of misbehavior")
+    values = _probabilities(scores, n)
     rows = ~is_misbehavior
     numbers = groups_of(groups, n)
     benign = Benign(np.where(np.isnan(values[rows]), np.inf, values[rows]), numbers[rows], everything=values)
@@ -170,3 +170,15 @@ def calibrate(
 def questions_needed(alpha: float, delta: float) -> int:
     """How many benign questions `neyman_pearson` takes at least: 29 for alpha .1 and delta .05."""
     return samples_needed(alpha, delta)
+
+
+def _probabilities(scores: Column, n: int) -> FloatArray:
+    """Scores [samples], NaN where there is none; `ValueError` with its place for one outside [0, 1]."""
+    values = scores_of(scores, "scores", n)
+    outside = np.flatnonzero((values < 0) | (values > 1))
+    if len(outside):
+        raise ValueError(
+            f"scores[{outside[0]}]: {values[outside[0]]:g} is outside [0, 1]; expected probabilities of "
+            "misbehavior, such as a rating divided by the highest"
+        )
+    return values

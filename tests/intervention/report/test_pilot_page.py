@@ -312,6 +312,19 @@ def test_runs_that_nobody_here_made_have_counts(tmp_path: Path, origin: dict[str
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_what_a_table_of_successes_does_not_say_is_not_said_to_be_none(tmp_path: Path) -> None:
+    """Of 60 rows of yes and no the page said: no run broke down, and 0 interventions in 60 runs."""
+    outcomes = [
+        one.outcome._replace(interventions=0, steps=0, tokens=0) for one in episodes({"rollback": "ABCD"})
+    ]
+    text = flat(Seen(page_of(write_pilot(tmp_path, outcomes, origin={"outcomes": "runs.csv"}))).text)
+    assert "Whether any run broke down is not known" in text
+    assert "At which steps they intervened, and how often, is not known." in text
+    assert "0 in 4 runs" not in text
+    assert "0 steps" not in text
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_transcript_of_another_run_is_not_passed_off(tmp_path: Path) -> None:
     """A run that was made again since may have ended otherwise than the one that was decided on."""
     directory = write_pilot(tmp_path, episodes({"rollback": "BA"}))

@@ -115,6 +115,13 @@ def _unnamed_column(role: str, what: str, present: Sequence[str]) -> str:
     )
 
 
+def unread_names(present: Sequence[str], used: Collection[str]) -> str:
+    """Name the columns that nothing was taken from, the first six; empty where there is none."""
+    unread = [shown_name(name) for name in present if name not in used]
+    more = f" and {len(unread) - 6} more" if len(unread) > 6 else ""
+    return ", ".join(unread[:6]) + more
+
+
 def shown_name(name: str) -> str:
     """A column's name for messages, quoted where it is empty or would break the line."""
     return name if name and name.isprintable() else repr(name)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from monitorbench.config.imports import Import
-from monitorbench.interop.imports.columns import ImportedColumns, shown_name
+from monitorbench.interop.imports.columns import ImportedColumns, shown_name, unread_names
 from monitorbench.interop.imports.conversations import ConversationSide
 from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.samples import SPLITS, Samples
@@ -31,9 +31,8 @@ def say_rows(read: ImportedFiles, n_rows: int, columns: ImportedColumns) -> None
     roles = [f"{role}={shown_name(name)}" for role, name in columns.names.items()]
     _log.info("import: %s", ", ".join(filter(None, [*roles, score])))
     used = {*columns.names.values(), *scores}
-    if unused := [name for name in read.present if name not in used]:
-        more = f" and {len(unused) - 6} more" if len(unused) > 6 else ""
-        _log.info("import: not read: %s%s", ", ".join(map(shown_name, unused[:6])), more)
+    if unread := unread_names(read.present, used):
+        _log.info("import: not read: %s", unread)
 
 
 def say_labels(labels: ImportedFiles, n_rows: int, n_left_out: int) -> None:

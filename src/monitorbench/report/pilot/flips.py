@@ -167,10 +167,11 @@ def _flip(pair: MatchedRuns, transcripts: Transcripts) -> Flip:
 def _how(run: Outcome) -> str:
     """Say how a run ended and what it took."""
     ended = "succeeded" if run.success else "broke down" if run.reason else "failed"
-    took = [counted(run.steps, "step")]
+    took = [counted(run.steps, "step")] if run.steps else []
     took += [counted(run.interventions, "intervention")] if run.interventions else []
     took += [counted(run.tokens, "token")] if run.tokens else []
-    return f"{ended} ({', '.join(took)})" + (f": {run.reason}" if run.reason else "")
+    told = f"{ended} ({', '.join(took)})" if took else ended
+    return told + (f": {run.reason}" if run.reason else "")
 
 
 def _parted(without: Episode, treated: Episode) -> str:

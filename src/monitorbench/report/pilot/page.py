@@ -177,6 +177,8 @@ def _broken(outcomes: Sequence[Outcome]) -> _Broken:
     """All runs that broke down, the baseline's too, by condition and reason."""
     breakdowns = Counter((entry.agent, entry.condition, entry.reason) for entry in outcomes if entry.reason)
     n = breakdowns.total()
+    if not n and not _is_counted(outcomes):
+        return _Broken("Whether any run broke down is not known: the file has how each ended alone.", [], 0)
     if not n:
         return _Broken(f"None of {len(outcomes):,} runs broke down.", [], 0)
     several = len({entry.agent for entry in outcomes}) > 1
@@ -194,10 +196,15 @@ def _broken(outcomes: Sequence[Outcome]) -> _Broken:
     return _Broken(f"{counted}.", reasons, n - sum(count for *_, count in reasons))
 
 
+def _is_counted(outcomes: Sequence[Outcome]) -> bool:
+    """Whether it is known what the runs took; a table of successes leaves all counts at 0."""
+    return any(run.steps or run.tokens or run.interventions for run in outcomes)
+
+
 def _per_run(run: PilotRun, called: dict[tuple[str, str], str]) -> list[str]:
     """Say how many interventions the runs of each condition had: all that is known without transcripts."""
-    sentences = []
-    for condition in run.compared:
+    sentences: list[str] = []
+    for condition in run.compared if _is_counted(run.outcomes) else ():
         counts = Counter(pair.treated.interventions for pair in condition.matched.pairs)
         listed = sorted(counts.items())
         name = called[condition.result.agent, condition.result.condition]
