@@ -253,7 +253,11 @@ def _advice(best: ConditionResult, settings: PilotStatistics) -> str:
     if best.sequential:
         return f"{more} and look again."
     count = settings.decided_before + 1
-    return f"{more} and decide on all of them again, with pilot.statistics.decided_before={count}."
+    planned = (
+        "an effect like this one" if settings.effect is None else f"{points(settings.effect / 100)} points"
+    )
+    shown = f"enough to show {planned} with {percent(settings.power)} power"
+    return f"{more}, {shown}, and decide on all of them again, with pilot.statistics.decided_before={count}."
 
 
 def percent(confidence: float) -> str:
