@@ -1,6 +1,7 @@
 """`choose from=FILE`: from a file of scores to the answer, in one command."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -166,6 +167,17 @@ def test_answers_without_scores_keep_a_promise_or_do_not(alarms: float, said: st
     scored = monitorbench("score", f"run={elsewhere}", *QUICK, folder=tmp_path)
     said = "Don't deploy yet: flagged: gives answers only, and its run over the calibration split"
     assert said in " ".join((scored.stdout + scored.stderr).split())
+
+
+def test_answers_that_flag_nothing_benign_of_too_few_are_no_reason_for_none(tmp_path: Path):
+    """Of 14 benign questions none was flagged, and the answer was: deploy none."""
+    rows = [{"id": f"t{i}", "label": i % 2, "flagged": i % 2} for i in range(60)]
+    ran = monitorbench("choose", f"from={write_csv(tmp_path / 's.csv', rows)}", *QUICK, folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    said = " ".join(ran.stdout.split())
+    assert "Don't deploy yet: collect" in said
+    more, held = (int(number) for number in re.findall(r"(\d+) of them join the (\d+)", said)[0])
+    assert more + held == 59, "0.95 ** 59 < 0.05"
 
 
 def test_a_better_monitor_that_lacks_scores_is_no_reason_to_deploy_none(tmp_path: Path):

@@ -91,7 +91,7 @@ def promptfoo(folder: Path, *, passing_is_benign: bool = False) -> None:
             score = suspicion(i, gap=gap)
             if passing_is_benign:
                 score = 1 - score
-            told = {"label": ("honest", "attack")[i % 2]}
+            told = {"label": ("honest", "attack")[i % 2], "request": f"Do {i}", "response": f"Done {i}"}
             part = {"pass": score > 0.5, "score": score, "reason": "", "assertion": {"type": "llm-rubric"}}
             rows.append(
                 {

@@ -15,7 +15,7 @@ from scipy.special import bdtr, betaincinv
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.choice.regret import Suspicion, first_flagged, flagged_along, thresholds_of
 from monitorbench.metrics.columns import BoolArray
-from monitorbench.metrics.guarantees.order_statistic import Guarantee, Weights, most_flagged
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, Weights, most_flagged, samples_needed
 from monitorbench.metrics.guarantees.threshold import (
     Benign,
     GuaranteedThreshold,
@@ -189,12 +189,14 @@ def questions_for_promise(of: Allowed, n_flagged: int) -> int | None:
     """How many benign questions in all show, with probability .8, that a threshold keeps the guarantee.
 
     The threshold flags `n_flagged` of those that there are. None where twenty times the questions would not
-    do, and where the guarantee is of another mix, or has no confidence.
+    do, and where the guarantee is of another mix, or has no confidence. Where it flags none, of too few to
+    say so, it is the number that would do if none of the further ones is flagged.
     """
     each, weights = of.guarantee and of.guarantee.of_each(), of.benign.weights
     if each is None or each.method != "neyman_pearson" or (weights is not None and not weights.equal):
         return None
-    return _questions_below(each.alpha, each.delta, n_flagged, of.n_benign)
+    needed = _questions_below(each.alpha, each.delta, n_flagged, of.n_benign)
+    return samples_needed(each.alpha, each.delta) if needed is None and not n_flagged else needed
 
 
 def _questions_below(share: float, tail: float, n_flagged: int, n: int) -> int | None:
