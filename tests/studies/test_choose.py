@@ -178,7 +178,10 @@ def test_a_plan_writes_nothing(tmp_path: Path):
     """Otherwise: asking what it costs already costs it."""
     code, out, _ = chosen(tmp_path, *FILES, more=("plan=true",))
     assert code == 0
-    assert out.count("to be judged") == 4
+    assert out.startswith("data: ")
+    assert "(to be built)" in out
+    (all_runs,) = (line.split() for line in out.splitlines() if line.startswith("all "))
+    assert all_runs[1:4] == ["4", "0", "428"], "runs, finished, samples: two splits of two monitors"
     assert not list(tmp_path.iterdir())
 
 

@@ -188,7 +188,7 @@ def test_the_paper_s_counts_stand_in_for_data_that_are_not_built(
             *overrides,
         )
 
-    counter = PromptCounter()
+    counter = PromptCounter(tmp_path)
     whole = counter.count(asked(), Split.TRAIN)
     assert whole.n == 153_581
     assert "not built" in whole.how

@@ -9,30 +9,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rich import box
-from rich.table import Table
-
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import Engine, refuse_fast_scores
+from monitorbench.config.engine import refuse_fast_scores
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
-from monitorbench.config.terminal import Console
 from monitorbench.corpus.build import directory_of, ensure
-from monitorbench.corpus.store import read_split
-from monitorbench.judging.evaluate import Planned, evaluate, planned_evaluation
-from monitorbench.judging.expected import expected_seconds, measured_pace
+from monitorbench.judging.evaluate import evaluate, planned_evaluation
 from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.choice.facts import FILE, Option, as_recommendation, decision_facts
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
-from monitorbench.runs.progress import clock_time
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.recommendation.deployment import deployment_of
 from monitorbench.scoring.recommendation.stage import recommendation_run
 from monitorbench.scoring.score import transfer
 from monitorbench.studies import ahead
-from monitorbench.studies.candidates import prompt_name, refuse_twins
+from monitorbench.studies.candidates import refuse_twins
+from monitorbench.studies.forecast import PlannedRun, forecast, print_forecast
 from monitorbench.sweeps.worker import run_stage
 
 SPLITS = (Split.CALIBRATION, Split.TEST)
@@ -185,49 +179,12 @@ def _calibrated(
 def print_choice_plan(study: Study, candidates: Sequence[Study]) -> None:
     """Print what `choose` would judge, what of it is finished, and how long the rest takes.
 
-    Durations come from the seconds a sample in earlier runs of the same monitor and prompt. Nothing is built,
-    judged or written.
+    Nothing is kept, judged or written. Raises `ConfigError` for two candidates of one name, and what
+    `forecast` raises.
     """
     refuse_twins(candidates)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("monitor", "prompt", "split", "samples", "state", "takes about"):
-        table.add_column(name, justify="right" if name == "samples" else "left")
     data = directory_of(study)
-    for candidate in candidates:
-        for split in SPLITS:
-            table.add_row(*_plan_row(candidate.on_split(split), split, data.path if data.done else None))
-    console = Console(width=80)
-    console.print(f"data: {data.path} ({'there' if data.done else 'to be built'})", soft_wrap=True)
-    console.print(table)
-    console.print("then: a threshold for each, all side by side, the page")
-
-
-def _plan_row(study: Study, split: Split, data: Path | None) -> tuple[str, ...]:
-    if data is None:
-        return (
-            study.monitor.name,
-            prompt_name(study.monitor.verdicts, study.prompt.title),
-            split.value,
-            "?",
-            "to be judged",
-            "not measured",
-        )
-    planned = planned_evaluation(reach(study, waits=False), data)
-    n = len(read_split(data, split, study.dataset.view(split.value)))
-    state, takes = (
-        ("done", "")
-        if planned.done
-        else ("to be judged", _duration(study.monitor.verdicts, study.paths.runs, study.engine, planned, n))
-    )
-    return planned.name, planned.judge.prompt.title, split.value, f"{n}", state, takes
-
-
-def _duration(verdicts: Path | None, runs: Path, engine: Engine, planned: Planned, n: int) -> str:
-    """How long judging n samples takes by earlier runs of the same judge, and what it costs."""
-    if verdicts is not None:
-        return "a moment"
-    pace = measured_pace(runs, planned.judge.identity)
-    if pace is None:
-        return "not measured"
-    paid = f", ${n * pace.cost:.2f}" if pace.cost else ""
-    return f"{clock_time(expected_seconds(pace, n, engine))}{paid}"
+    costs = forecast(PlannedRun("evaluate", one.on_split(split)) for one in candidates for split in SPLITS)
+    print(f"data: {data.path} ({'there' if data.done else 'to be built'})")
+    print_forecast(costs)
+    print("then: a threshold for each, all side by side, the page")

@@ -25,7 +25,7 @@ from monitorbench.prompts.wording import published_prompt
 from monitorbench.records import Split
 from monitorbench.runs.directory import RunDirectory, is_finished
 from monitorbench.runs.run_folders import fit_run, training_run
-from monitorbench.studies.prompt_lengths import PromptCounter, weights_here
+from monitorbench.studies.prompt_lengths import PromptCounter, prompt_counter, weights_here
 from monitorbench.training import pace as training_pace
 from monitorbench.training.pace import TrainingPace
 
@@ -88,13 +88,13 @@ class ForecastLine(NamedTuple):
 
 
 def forecast(runs: Iterable[PlannedRun]) -> list[RunCost]:
-    """Forecast each run; nothing is started and nothing written.
+    """Forecast each run; nothing is started, and nothing is kept of what is read.
 
     Raises `UserError` or `ConfigError` where the settings or the data don't say.
     """
-    counter = PromptCounter()
     by_stage = {"train": _training, "fit": _fit, "evaluate": _evaluation}
-    return [by_stage[run.stage](run, counter) for run in runs]
+    with prompt_counter() as counter:
+        return [by_stage[run.stage](run, counter) for run in runs]
 
 
 def _training(run: PlannedRun, counter: PromptCounter) -> RunCost:

@@ -1,21 +1,24 @@
 """How many samples a split's view has and how many tokens their prompts have, with how that was counted.
 
 On the built dataset with the monitor's own tokenizer where both are here; without the tokenizer by
-characters. Where `dataset=paper` is not built: its quotas, or the rows that were counted of its sources, at
-the mean lengths of their cells. Nothing is fetched.
+characters. Where the dataset is not built: a user's own files are read into a folder that is gone
+afterwards; of `dataset=paper` stand in its quotas, or the rows that were counted of its sources, at the mean
+lengths of their cells. Nothing is fetched.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
 
 from monitorbench.config.base import UserError
-from monitorbench.config.datasets import PaperDataset, SplitView
+from monitorbench.config.datasets import PaperDataset, SplitView, StarterDataset
 from monitorbench.config.study import Monitor, Prompt, Study
-from monitorbench.corpus.build import directory_of
+from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.columns import read_columns, read_some
 from monitorbench.corpus.paper import plan as paper_plan
 from monitorbench.corpus.paper.counts import counts, mean_characters
@@ -76,21 +79,40 @@ class _Lengths(NamedTuple):
     how: str
 
 
+@contextmanager
+def prompt_counter() -> Iterator["PromptCounter"]:
+    """A counter with a folder for what it reads, which is removed behind the body."""
+    with TemporaryDirectory(prefix="monitorbench-plan-") as folder:
+        yield PromptCounter(Path(folder))
+
+
 class PromptCounter:
     """Counts prompts for many runs of one dataset, and reads each split once."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        """Where a user's own files are read into that are not built yet."""
         self._lengths: dict[tuple[str, ...], _Lengths] = {}
         self._datasets: dict[str, RunDirectory | None] = {}
         self._views: dict[tuple[str, ...], PromptCount] = {}
 
     def dataset(self, study: Study) -> RunDirectory | None:
-        """`dataset_here`, looked up once."""
+        """`dataset_here`, looked up once; of files that are not built all splits, in the counter's folder.
+
+        Raises `UserError` where such files can't be read.
+        """
         views = {"train", "validation", "calibration", "test", "splits"}
         key = study.dataset.model_dump_json(exclude=views)
         if key not in self._datasets:
-            self._datasets[key] = dataset_here(study)
+            self._datasets[key] = dataset_here(study) or self._read(study)
         return self._datasets[key]
+
+    def _read(self, study: Study) -> RunDirectory | None:
+        if isinstance(study.dataset, PaperDataset | StarterDataset):
+            return None  # which take minutes
+        aside = study.model_copy(update={"paths": study.paths.model_copy(update={"data": self._folder})})
+        ensure(aside, tuple(Split))
+        return directory_of(aside)
 
     def count(self, study: Study, split: Split, at_most: int | None = None) -> PromptCount:
         """Count the configured view of a split; longer prompts than `at_most` tokens are left out.
