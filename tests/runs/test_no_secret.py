@@ -23,8 +23,8 @@ SMALL = (
     "dataset.calibration.pairs_per_cell=10",
 )
 SCORES = (
-    *("from=scores.csv", "import.columns.sample=transcript", "import.columns.label=attack"),
-    *("import.columns.score=suspicion", "import.scale=[0,10]", "import.calibration_share=0.5"),
+    *("from=judges.csv", "import.columns.score=rating.haiku", "import.monitor=haiku"),
+    *("import.scale=[10,1]", "import.calibration_share=0.5"),
 )
 STAGES = (
     ("build", *SMALL),
@@ -46,14 +46,14 @@ STAGES = (
         *SMALL,
     ),
     ("import", *SCORES),
-    ("calibrate", "run=@suspicion-imported/calibration", "calibrate.alpha=0.1"),
-    ("recommend", "recommend.runs=[@suspicion-imported/calibration,@suspicion-imported/test]"),
+    ("calibrate", "run=@haiku-imported/calibration", "calibrate.alpha=0.1"),
+    ("recommend", "recommend.runs=[@haiku-imported/calibration,@haiku-imported/test]"),
     (
         "control",
-        "control.calibration=[@suspicion-imported/calibration]",
-        "control.test=[@suspicion-imported/test]",
+        "control.calibration=[@haiku-imported/calibration]",
+        "control.test=[@haiku-imported/test]",
     ),
-    ("gate", "run=@suspicion-imported/test", "operating_point=latest"),
+    ("gate", "run=@haiku-imported/test", "operating_point=latest"),
     ("export", "export.format=inspect", "run=@smollm2_135m-direct/test"),
     ("label", "label.scores=[log.jsonl]", "label.thresholds=[0.5]", "label.budget=5"),
     ("queue", "label.scores=[log.jsonl]", "label.thresholds=[0.5]", "label.budget=5"),
@@ -84,7 +84,7 @@ def test_a_planted_key_is_in_no_file_of_any_stage(tmp_path: Path):
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"OPENAI_API_KEY: {SECRET}\n")
     model = tiny_model(tmp_path / "model")
-    for name in ("scores.csv", "outcomes.jsonl"):
+    for name in ("judges.csv", "outcomes.jsonl"):
         (mine / name).write_bytes((EXAMPLES / name).read_bytes())
     lines = (
         f'{{"sample_id": "{i}", "score": 0.{i}, "request": "q", "response": "r{i}"}}\n' for i in range(1, 9)

@@ -181,10 +181,8 @@ def test_no_file_of_a_command_holds_a_planted_secret(
     _plant(theirs)
     _run_from(monkeypatch, theirs / ".venv" / "monitorbench")
     monkeypatch.chdir(theirs)
-    columns = {"sample": "transcript", "label": "attack", "score": "suspicion"}
-    arguments = [f"import.columns.{name}={column}" for name, column in columns.items()]
-    scores = f"from={root / 'examples' / 'scores.csv'}"
-    arguments += ["import.scale=[0,10]", "tracking=none"]
+    arguments = ["import.columns.score=rating.haiku", "import.scale=[10,1]", "tracking=none"]
+    scores = f"from={root / 'examples' / 'judges.csv'}"
     monkeypatch.setattr(sys, "argv", ["monitorbench", "import", scores, *arguments])
     assert not main()
     written = [path for name in ("data", "runs") for path in (theirs / name).rglob("*") if path.is_file()]

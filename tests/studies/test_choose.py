@@ -51,6 +51,7 @@ def test_two_recorded_monitors_give_a_page_and_a_sentence(once: tuple[Path, str,
     assert re.search(r"Deploy none of these", out)
     recommendation = json.loads((directory / "recommendation.json").read_text())
     assert recommendation["decision"] == "none"
+    assert recommendation["sentence"] == quoted("Deploy none")
     assert unbroken(recommendation["sentence"]) in (directory / "report.html").read_text()
     assert recommendation["sentence"] in " ".join(out.split())
     for one in recommendation["options"]:
@@ -94,16 +95,21 @@ def quoted(beginning: str) -> str:
     return " ".join(quote.replace("> ", " ").split())
 
 
-def test_readmes_picture_shows_the_page_of_readmes_command(once: tuple[Path, str, list[str]]):
+def test_readmes_picture_shows_the_page_of_readmes_command(tmp_path: Path):
     """A picture with other thresholds and another headline than the command gives is what is believed."""
     drawing = runpy.run_path(str(ROOT / "docs" / "images" / "draw.py"))
-    folder, out, _ = once
-    page = (folder / out.splitlines()[-1] / "report.html").read_text()
+    asked = (*drawing["COMMAND"], f"from={EXAMPLES / 'judges.csv'}")
+    ran = monitorbench(*asked, folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    directory = tmp_path / ran.stdout.splitlines()[-1]
+    page = (directory / "report.html").read_text()
     with Image.open(drawing["PICTURE"]) as picture:
         assert picture.text[drawing["KEY"]] == drawing["shows"](page), "python docs/images/draw.py"
-    recommendation = json.loads((folder / out.splitlines()[-1] / "recommendation.json").read_text())
-    assert recommendation["sentence"] == quoted("Deploy none")
-    assert drawing["shows"](page.replace("Deploy none", "Deploy mine")) != drawing["shows"](page)
+    assert json.loads((directory / "recommendation.json").read_text())["sentence"] == quoted("Deploy haiku")
+    assert drawing["shows"](page.replace("Deploy haiku", "Deploy mine")) != drawing["shows"](page)
+    fewer = monitorbench(*asked, "calibrate.alpha=0.01", folder=tmp_path)
+    assert fewer.returncode == 0, fewer.stderr
+    assert quoted("Don't deploy yet") in " ".join(fewer.stdout.split())
 
 
 def test_the_studys_figure_shows_the_studys_table():
@@ -162,9 +168,6 @@ def test_a_monitor_that_knows_is_the_one_to_deploy(once: tuple[Path, str, list[s
 
 def test_too_few_questions_for_the_promise_say_how_many_more(once: tuple[Path, str, list[str]]):
     """Otherwise: a threshold without evidence, or an end without an answer."""
-    code, out, err = chosen(once[0], *FILES, more=("calibrate.alpha=0.05",))
-    assert code == 0, err
-    assert quoted("Don't deploy yet") in " ".join(out.split())
     code, out, err = chosen(once[0], FILES[0], more=("calibrate.alpha=0.01",))
     assert code == 0, err
     said = " ".join(out.split())
@@ -215,11 +218,13 @@ def test_a_sample_without_a_line_is_refused(tmp_path: Path):
 def test_what_an_experiment_names_is_fitted_ahead_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """README's first command would take half as long again as the same one spelled out."""
     named = [str(file.relative_to(EXAMPLES.parent)) for file in FILES]
-    assert ahead._monitors(["experiment=examples", "seed=1"]) == named[:2]
-    assert ahead._monitors(["experiment=examples", "monitors=[a.jsonl, b.csv]"]) == ["a.jsonl", "b.csv"]
-    assert ahead._monitors(["experiment=none"]) == ahead._monitors(["experiment=demo"]) == []
+    assert ahead._chosen_from(["experiment=examples", "seed=1"]) == (named[:2], False)
+    assert ahead._chosen_from(["experiment=examples", "monitors=[a.jsonl, b.csv]"])[0] == ["a.jsonl", "b.csv"]
+    assert ahead._chosen_from(["experiment=judges"]) == ahead._chosen_from(["from=a.csv"]) == ([], True)
+    nothing: tuple[list[str], bool] = ([], False)
+    assert ahead._chosen_from(["experiment=none"]) == ahead._chosen_from(["experiment=demo"]) == nothing
     (tmp_path / "conf" / "experiment").mkdir(parents=True)
     (tmp_path / "conf" / "experiment" / "torn.yaml").write_text("monitors: [")
     (tmp_path / "monitorbench.yaml").touch()
     monkeypatch.chdir(tmp_path)
-    assert ahead._monitors(["experiment=torn"]) == []
+    assert ahead._chosen_from(["experiment=torn"]) == nothing

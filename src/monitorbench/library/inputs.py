@@ -62,10 +62,8 @@ def labels_of(values: Column) -> NDArray[np.bool_]:
     entries = column(values, "labels")
     if not entries:
         raise ValueError("labels: empty; expected one entry a sample")
-    if (
-        len({entry for entry in entries if isinstance(entry, int | float) and not isinstance(entry, bool)})
-        > 2
-    ):
+    numbers = {entry for entry in entries if isinstance(entry, int | float) and not isinstance(entry, bool)}
+    if len(numbers) > 2 and not all(float(number).is_integer() for number in numbers):
         raise ValueError(f"labels: numbers of more than two values, as scores have; {_ORDER}")
     return np.array([_flag(entry, "labels", row) for row, entry in enumerate(entries)], dtype=np.bool_)
 

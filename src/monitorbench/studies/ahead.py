@@ -34,8 +34,7 @@ def begin(arguments: Sequence[str]) -> None:
 
     Begins none where the process can't be copied, or numpy is there, which has threads of its own.
     """
-    monitors = _monitors(arguments)
-    imports = any(word.startswith("from=") for word in arguments)
+    monitors, imports = _chosen_from(arguments)
     is_quick = "plan=true" not in arguments and (monitors or imports)
     runs_a_model = not is_quick or not all(entry.lower().endswith(TABLES) for entry in monitors)
     if runs_a_model or "numpy" in sys.modules or not can_copy():
@@ -72,18 +71,20 @@ def _imports(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).lstrip("_").startswith(("importlib", "frozen_importlib"))
 
 
-def _monitors(arguments: Sequence[str]) -> list[str]:
-    """Return what `monitors=` names, or else a file of settings that `experiment=` does."""
+def _chosen_from(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """Return what `monitors` names, and whether there is a `from`: typed, or in the file of `experiment`."""
     settings = dict(word.split("=", 1) for word in arguments if "=" in word)
-    if "monitors" in settings:
-        return [entry.strip("'\" ") for entry in settings["monitors"].strip("[]").split(",")]
     file = option_file("experiment", settings.get("experiment", ""), trees_of())
     try:
-        tree = yaml.safe_load(file.read_text(encoding="utf-8")) if file else None
+        read = yaml.safe_load(file.read_text(encoding="utf-8")) if file else None
     except (OSError, UnicodeDecodeError, yaml.YAMLError):  # composing says what is wrong with it
-        tree = None
-    entries = tree.get("monitors") if isinstance(tree, dict) else None
-    return [str(entry) for entry in entries] if isinstance(entries, list) else []
+        read = None
+    tree = read if isinstance(read, dict) else {}
+    imports = "from" in settings or "from" in tree
+    if "monitors" in settings:
+        return [entry.strip("'\" ") for entry in settings["monitors"].strip("[]").split(",")], imports
+    entries = tree.get("monitors")
+    return [str(entry) for entry in entries] if isinstance(entries, list) else [], imports
 
 
 def fit(runs: Path, data: Path, stakes: Stakes, seed: int) -> None:

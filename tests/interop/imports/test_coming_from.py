@@ -195,7 +195,7 @@ def test_hashes_of_documents_are_no_version_of_a_prompt(tmp_path: Path):
 def test_every_command_of_the_page_is_tried():
     """Commands on examples and on a benchmark's own logs are tried elsewhere."""
     tried = {"logs", "samples_judge.jsonl", "results.json", "table.csv", "batch_output.jsonl"}
-    assert set(COMMANDS) - tried == {"examples/scores.csv", "judge.jsonl.gz"}
+    assert set(COMMANDS) - tried == {"examples/judges.csv", "judge.jsonl.gz"}
 
 
 @pytest.mark.parametrize(
