@@ -119,6 +119,28 @@ def test_what_voids_a_promise_stands_behind_it_and_what_questions_are_worth() ->
     )
 
 
+def test_a_better_monitor_that_lacks_a_threshold_stands_in_the_sentence() -> None:
+    """A guard that misses 89 % would be deployed, for four scores that nobody asked the better one for."""
+    found = fake_recommendation()
+    chosen, *_ = found["options"]
+    chosen |= {"auroc": 0.75, "auroc_ci": [0.68, 0.8]}
+    without = {"threshold": None, "reason": "4 of 148 have no score", "at_test": None}
+    found["options"].append(
+        option("better", 0.5, 0.5, None) | without | {"auroc": 0.94, "auroc_ci": [0.91, 0.96]}
+    )
+    found["options"].append(
+        option("as good", 0.5, 0.5, None) | without | {"auroc": 0.81, "auroc_ci": [0.8, 0.9]}
+    )
+    said = sentence(found)
+    assert said.startswith("Deploy ")
+    assert (
+        ". better ranks better (AUROC .94 [.91–.96], careful's .75 [.68–.80]) and has no threshold:" in said
+    )
+    assert "as good" not in said
+    found["decision"] = "none"
+    assert "ranks better" not in sentence(found)
+
+
 def test_monitors_that_could_not_be_chosen_are_counted_to_the_last() -> None:
     """A list that is cut without a word hides the fourth monitor's fault."""
     found = fake_recommendation()
@@ -159,7 +181,8 @@ def test_what_to_collect_is_said_cell_by_cell() -> None:
         assert sentence(found) == (
             "Don't deploy yet: collect 104 more benign questions of the cells (category/task) a/qa (35), "
             f"b/qa (34), c/qa (30) {others} in the calibration split (120 are there), to promise at most 2 % "
-            "false alarms with 95 % confidence. Today's questions can promise 3 % (calibrate.alpha=0.03). "
+            "false alarms with 95 % confidence. Today's questions can promise 3 % for careful "
+            "(calibrate.alpha=0.03). "
             "AUROC so far: careful .93 [.91–.95], quick .93 [.91–.95]."
         )
     more["by_cell"] = {"a/qa": 104}
@@ -289,8 +312,8 @@ def test_scores_that_are_missing_are_asked_for_before_questions(n: int, is_more:
     assert more is not None
     more |= {"n_unscored": 5, "n": n, "by_cell": {"a/qa": n}}
     assert sentence(found).startswith(
-        "Don't deploy yet: have 5 of 120 benign questions in the calibration split judged by careful, or say "
-        "by import.missing how a missing score counts: now each is a false alarm. "
+        "Don't deploy yet: have 5 of 120 benign questions in the calibration split judged by careful, or let "
+        "a missing score count as no alarm (import.missing=pass): now each is a false alarm. "
     )
     assert ("Or collect 305 more benign questions of a/qa" in sentence(found)) is is_more
     assert "AUROC so far: careful (missing scores left out) .93" in sentence(found)

@@ -58,6 +58,7 @@ def recommend(study: Study) -> Path:
     recommendation = read_checked(directory, FILE)
     for line in (recommendation["sentence"], *recommendation["remarks"]):
         _log.info("recommend: %s", line)
+    _log.info("recommend: the page: %s", directory / PAGE)
     return directory
 
 

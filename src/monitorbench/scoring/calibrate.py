@@ -85,7 +85,8 @@ def calibrate_run(study: Study) -> Path:
         results["flags_nothing"] = flags_nothing(rates)
         results["longest_prompt"] = judged.usage["longest_prompt"]
         for threshold in point.thresholds:
-            _log.info("calibrate: %s", _in_words(threshold, guarantee_of(settings)))
+            found = _in_words(threshold, guarantee_of(settings))
+            _log.info("calibrate: %s, %s", judged.monitor, found)
         _log.info("calibrate: %s", _rates_in_words(rates, study.stakes.base_rate))
         if results["flags_nothing"]:
             _log.warning("calibrate: %s", _why_nothing(scored, thresholds))

@@ -115,10 +115,7 @@ def _answered(study: Study, candidates: Sequence[_Candidate]) -> Path:
     recommendation = with_page(asked, recommendation_run(asked))
     found = as_recommendation(read_checked(recommendation, FILE))
     options = {(option["monitor"], option["prompt"]): option for option in found["options"]}
-    points = [
-        _calibrated(candidate.study, candidate.runs[Split.CALIBRATION], options, len(candidates))
-        for candidate in candidates
-    ]
+    points = [_calibrated(one, options.get(_named(one)), len(candidates)) for one in candidates]
     compared = study.transfer.model_copy(
         update={
             "runs": tuple(candidate.runs[Split.TEST] for candidate in candidates),
@@ -129,6 +126,11 @@ def _answered(study: Study, candidates: Sequence[_Candidate]) -> Path:
     write_json(directory / FILE, found)
     record_files(directory, FILE)
     report(study.model_copy(update={"run": directory}), is_brief=True)
+    for candidate, point in zip(candidates, points, strict=True):
+        is_chosen = _named(candidate) == (found["monitor"], found["prompt"])
+        if found["decision"] == "recommend" and point is not None and is_chosen:
+            run = candidate.runs[Split.TEST]
+            print(f"to hold it to this in CI: monitorbench gate run={run} operating_point={point}")
     print(f"all tables: monitorbench report run={directory}\nthe page: {directory / 'report.html'}")
     return directory
 
@@ -143,17 +145,19 @@ def _evaluated(study: Study, data: Path) -> Path:
     return run_stage("evaluate", file, f"evaluate {planned.name}")
 
 
-def _calibrated(
-    study: Study, run: Path, options: Mapping[tuple[str, str], Option], n_candidates: int
-) -> Path | None:
-    """The run's calibration, for one of so many candidates, at the threshold that the recommendation names.
+def _named(candidate: _Candidate) -> tuple[str, str]:
+    """The names of a candidate's monitor and prompt in a recommendation."""
+    judge = read_finished(candidate.runs[Split.CALIBRATION])["results"]["judge"]
+    return judge["name"], judge["prompt"]
+
+
+def _calibrated(candidate: _Candidate, option: Option | None, n_candidates: int) -> Path | None:
+    """The calibration of one of so many candidates, at the threshold that the recommendation names.
 
     None of a monitor that gives answers only and, with a line that says why, where no threshold keeps the
     promise.
     """
-    settings = study.calibrate
-    judge = read_finished(run)["results"]["judge"]
-    option = options.get((judge["name"], judge["prompt"]))
+    study, settings = candidate.study, candidate.study.calibrate
     if option is not None and option["reads_answers"]:
         return None
     shared = {
@@ -162,7 +166,12 @@ def _calibrated(
     }
     try:
         return calibrate_run(
-            study.model_copy(update={"run": run, "calibrate": settings.model_copy(update=shared)})
+            study.model_copy(
+                update={
+                    "run": candidate.runs[Split.CALIBRATION],
+                    "calibrate": settings.model_copy(update=shared),
+                }
+            )
         )
     except UserError as error:
         if study.recommend.promise or option is None or option["threshold"] is None:
@@ -170,7 +179,7 @@ def _calibrated(
         else:
             _log.info(
                 "choose: %s is read at its own answers in the tables: its threshold, %g, keeps no promise",
-                judge["name"],
+                option["monitor"],
                 option["threshold"],
             )
         return None

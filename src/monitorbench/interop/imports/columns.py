@@ -133,4 +133,6 @@ def absent_column(said: str, name: str, present: Sequence[str]) -> str:
     if len(present) > 20:
         listing += f" and {len(present) - 20} more"
     nearest = did_you_mean(name, list(present))
+    if "*" in name:  # `scores.*`, whose fields are looked for elsewhere
+        nearest = "several monitors are import.monitors={NAME:COLUMN,NAME:COLUMN};"
     return f"{said}: no such column; {nearest}{' ' if nearest else ''}there are {listing}"

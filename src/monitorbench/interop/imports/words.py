@@ -49,8 +49,9 @@ def say_samples(samples: Samples, response: ConversationSide) -> None:
     """Log how many samples, groups and labels, by split; and what is missing without texts."""
     n, n_bad = len(samples.names), int(np.count_nonzero(samples.is_misbehavior))
     n_groups = pc.count_distinct(samples.groups).as_py()
+    apart = " (if several are of one task: import.columns.group)" if n_groups == n else ""
     _log.info(
-        "import: %s samples in %s groups, %s misbehavior, %s benign",
+        f"import: %s samples in %s groups{apart}, %s misbehavior, %s benign",
         f"{n:,}",
         f"{n_groups:,}",
         f"{n_bad:,}",

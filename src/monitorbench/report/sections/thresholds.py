@@ -183,6 +183,7 @@ def plane(material: Material) -> Markup:
         "other_points": material.other_points,
         "answers": _answers(results),
         "arxiv": ARXIV,
+        "has_arrows": any(results["table"].prompt_pairs(name) for name in results["table"].monitors()),
         "correlations": correlations_in_words(results),
     }
     return fill("plane", values)

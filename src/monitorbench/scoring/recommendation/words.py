@@ -211,6 +211,7 @@ def _words(recommendation: Recommendation) -> Any:
         "most_named": _NAMED,
         "all_named": maxsize,
         "options_with_auroc": with_auroc,
+        "outranking": _outranking(recommendation),
         "is_chance": bool(with_auroc) and is_chance,
         "inverted_options": inverted,
         "is_only_inverted": bool(inverted) and is_chance,
@@ -230,6 +231,15 @@ def _is_dear(recommendation: Recommendation) -> bool:
     blind = [rival["expected_cost"] for rival in recommendation["rivals"] if rival["name"] in RIVALS]
     least = min((cost for cost in blind if cost is not None), default=float("inf"))
     return option["calibration_cost"] >= least - 1e-9
+
+
+def _outranking(recommendation: Recommendation) -> list[Option]:
+    """List the monitors without a threshold that rank better than the recommended one, beyond intervals."""
+    option = named_option(recommendation)
+    if recommendation["decision"] != "recommend" or option is None or option["auroc_ci"] is None:
+        return []
+    others = [one for one in recommendation["options"] if one["reason"] and one["auroc_ci"]]
+    return [one for one in others if one["auroc_ci"] and one["auroc_ci"][0] > option["auroc_ci"][1]]
 
 
 def _runner_up(recommendation: Recommendation) -> Option | None:
