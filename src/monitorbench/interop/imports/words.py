@@ -51,9 +51,10 @@ def say_samples(samples: Samples, response: ConversationSide) -> None:
     n_groups = pc.count_distinct(samples.groups).as_py()
     apart = " (if several are of one task: import.columns.group)" if n_groups == n else ""
     _log.info(
-        f"import: %s samples in %s groups{apart}, %s misbehavior, %s benign",
+        "import: %s samples in %s groups%s, %s misbehavior, %s benign",
         f"{n:,}",
         f"{n_groups:,}",
+        apart,
         f"{n_bad:,}",
         f"{n - n_bad:,}",
     )
