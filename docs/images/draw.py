@@ -31,7 +31,7 @@ KEY = "shows"
 """Name of the hash among the texts of the file."""
 COMMAND = ("choose", "experiment=judges", "tracking=none")
 _SIZE = {"width": 1180, "height": 1060}
-_READOUTS = {"prompted": "o", "+ adapter of everything": "^", "+ probe of everything": "D"}
+_READOUTS = {"prompted": "o", "+ linear probe": "^", "+ MLP probe": "D"}
 
 
 def shows(page: str) -> str:
@@ -70,15 +70,16 @@ class StudyTable(NamedTuple):
 
 
 def study_table() -> StudyTable:
-    """Read the table of docs/study.md; a row with a plus is of the model named last above it."""
+    """Read the table of docs/study.md; a row with a plus is of the model named last."""
     text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8").partition("## AUROC by cell")[2]
     lines = text.partition("\n\nBold:")[0].splitlines()
     header, _, *rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
     table, model = StudyTable(header[1:], {}, []), ""
     for name, *cells in rows:
         aurocs = [float(cell.strip("*").split()[0].strip("*")) for cell in cells]
-        if name.endswith(", base"):
-            model, name = name.removesuffix(", base"), "prompted"
+        if name.endswith(", base") or ", + " in name:
+            model, _, name = name.partition(", ")
+            name = "prompted" if name == "base" else name
         if name == "prompted" or name.startswith("+"):
             table.monitors[model, name.partition(",")[0]] = aurocs
         else:

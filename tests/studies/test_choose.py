@@ -117,7 +117,7 @@ def test_the_studys_figure_shows_the_studys_table():
     drawing = runpy.run_path(str(ROOT / "docs" / "images" / "draw.py"))
     table = drawing["study_table"]()
     assert len(table.columns) == 8
-    assert table.monitors["Qwen2.5-Coder-1.5B", "+ probe of everything"][:2] == [0.64, 0.54]
+    assert table.monitors["Qwen2.5-Coder-0.5B", "+ MLP probe"][:2] == [0.67, 0.45]
     with Image.open(drawing["STUDY"]) as picture:
         assert picture.text[drawing["KEY"]] == table.shows, "python docs/images/draw.py"
     table.rules[0][0] += 0.01

@@ -26,7 +26,6 @@ from monitorbench.scoring.recommendation.stage import recommendation_run
 from monitorbench.scoring.score import transfer
 from monitorbench.studies import ahead
 from monitorbench.studies.candidates import refuse_twins
-from monitorbench.studies.forecast import PlannedRun, forecast, print_forecast
 from monitorbench.sweeps.worker import run_stage
 
 SPLITS = (Split.CALIBRATION, Split.TEST)
@@ -191,6 +190,8 @@ def print_choice_plan(study: Study, candidates: Sequence[Study]) -> None:
     Nothing is kept, judged or written. Raises `ConfigError` for two candidates of one name, and what
     `forecast` raises.
     """
+    from monitorbench.studies.forecast import PlannedRun, forecast, print_forecast  # of trainings, too
+
     refuse_twins(candidates)
     data = directory_of(study)
     costs = forecast(PlannedRun("evaluate", one.on_split(split)) for one in candidates for split in SPLITS)

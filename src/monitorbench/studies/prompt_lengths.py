@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from monitorbench.config.datasets import PaperDataset, SplitView, StarterDataset
 from monitorbench.config.study import Monitor, Prompt, Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.columns import read_columns, read_some
-from monitorbench.corpus.paper import plan as paper_plan
-from monitorbench.corpus.paper.counts import counts, mean_characters
-from monitorbench.corpus.paper.units import PaperInputs, paper_inputs
 from monitorbench.corpus.store import n_rows, read_split
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.weights import tokenizer_here, weights_identity
@@ -33,6 +30,9 @@ from monitorbench.prompts.wording import PromptWording, published_prompt
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory
 
+if TYPE_CHECKING:
+    from monitorbench.corpus.paper.plan import CellPlan
+
 _COUNTED_WHOLE = 4000
 """A split of at most so many samples is counted whole."""
 _PER_CELL = 200
@@ -41,8 +41,12 @@ _PER_CELL = 200
 
 def dataset_here(study: Study) -> RunDirectory | None:
     """The study's dataset where it is built here; None where it is not, or raw files that name it lack."""
-    if isinstance(study.dataset, PaperDataset) and paper_plan.missing_sources(paper_inputs(study)):
-        return None
+    if isinstance(study.dataset, PaperDataset):  # which alone needs the packages that parse code
+        from monitorbench.corpus.paper import plan as paper_plan
+        from monitorbench.corpus.paper.units import paper_inputs
+
+        if paper_plan.missing_sources(paper_inputs(study)):
+            return None
     directory = directory_of(study)
     return directory if directory.done else None
 
@@ -132,7 +136,7 @@ class PromptCounter:
                     )
                 self._views[key] = _in_view(self._lengths[name], data.path, split, view, at_most)
             elif isinstance(study.dataset, PaperDataset):
-                self._views[key] = _by_quotas(paper_inputs(study), study.prompt, split, view)
+                self._views[key] = _by_quotas(study, study.dataset, split, view)
             else:
                 raise UserError(
                     f"plan=true: dataset={study.dataset.name} is not built, so its samples are not known; "
@@ -210,12 +214,15 @@ def _measure(
     return by_characters, "by characters (3 a token)"
 
 
-def _by_quotas(inputs: PaperInputs, prompt: Prompt, split: Split, view: SplitView) -> PromptCount:
+def _by_quotas(study: Study, dataset: PaperDataset, split: Split, view: SplitView) -> PromptCount:
     """The count of an unbuilt `dataset=paper`: its quotas, or its counted rows where it may be short."""
-    dataset = inputs.dataset
-    around = len(PromptWording(prompt).system) + len(prompt.user)
+    from monitorbench.corpus.paper import plan as paper_plan
+    from monitorbench.corpus.paper.counts import counts, mean_characters
+    from monitorbench.corpus.paper.units import paper_inputs
+
+    around = len(PromptWording(study.prompt).system) + len(study.prompt.user)
     lengths = mean_characters()[split.value]
-    cells = paper_plan.plan(inputs, counts())
+    cells = paper_plan.plan(paper_inputs(study), counts())
     n, tokens = 0, 0
     for cell in cells:
         if not view.keeps(*cell.cell.split("/")):
@@ -231,7 +238,7 @@ def _by_quotas(inputs: PaperInputs, prompt: Prompt, split: Split, view: SplitVie
     return PromptCount(n, float(tokens), f"{how}{filled:,} ({mode}); tokens by characters")
 
 
-def _n_of_cell(cell: paper_plan.CellPlan, split: Split, *, is_full: bool) -> int:
+def _n_of_cell(cell: "CellPlan", split: Split, *, is_full: bool) -> int:
     match split:
         case Split.TRAIN:
             return cell.samples_asked if is_full else cell.samples
