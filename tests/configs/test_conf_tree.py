@@ -150,7 +150,7 @@ def test_no_experiment_repeats_a_default(experiment: str):
     own = _hydra_yaml("experiment", *experiment.split("/"))
     chosen = [
         f"{group.removeprefix('override /')}={option}"
-        for entry in own.pop("defaults")
+        for entry in own.pop("defaults", [])
         for group, option in entry.items()
     ]
     below = OmegaConf.to_container(composed("build", *(one for one in chosen if not one.startswith("hydra"))))
