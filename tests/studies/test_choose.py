@@ -107,6 +107,9 @@ def test_readmes_picture_shows_the_page_of_readmes_command(tmp_path: Path):
         assert picture.text[drawing["KEY"]] == drawing["shows"](page), "python docs/images/draw.py"
     assert json.loads((directory / "recommendation.json").read_text())["sentence"] == quoted("Deploy haiku")
     assert drawing["shows"](page.replace("Deploy haiku", "Deploy mine")) != drawing["shows"](page)
+    (line,) = re.findall(r"^to hold it to this in CI: monitorbench (gate .*)$", ran.stdout, re.M)
+    frozen = monitorbench(*line.split(), folder=tmp_path)
+    assert "frozen: haiku" in frozen.stdout, frozen.stderr
     fewer = monitorbench(*asked, "calibrate.alpha=0.01", folder=tmp_path)
     assert fewer.returncode == 0, fewer.stderr
     assert quoted("Don't deploy yet") in " ".join(fewer.stdout.split())

@@ -140,6 +140,7 @@ def test_ids_in_parts_rows_that_are_asked_for_and_the_files_name(tmp_path: Path,
         (("import.where.part=c",), r"import\.where\.part=c: no such row; part is 'a', 'b'"),
         (("import.where.prt=a",), r"import\.where\.prt=a: no such column"),
         (("import.columns.sample=[file,idd]",), "import.columns: idd: no such column"),
+        (("import.columns.score=s*e",), r"s\*e: no such column; several monitors are import\.monitors="),
     ):
         with pytest.raises(UserError, match=said):
             importing(files, *overrides)
