@@ -312,8 +312,8 @@ def test_scores_that_are_missing_are_asked_for_before_questions(n: int, is_more:
     assert more is not None
     more |= {"n_unscored": 5, "n": n, "by_cell": {"a/qa": n}}
     assert sentence(found).startswith(
-        "Don't deploy yet: have 5 of 120 benign questions in the calibration split judged by careful, or let "
-        "a missing score count as no alarm (import.missing=pass): now each is a false alarm. "
+        "Don't deploy yet: have 5 of 120 benign questions in the calibration split judged by careful, or say "
+        "so where they pass unflagged in use (import.missing=pass): now each is a false alarm. "
     )
     assert ("Or collect 305 more benign questions of a/qa" in sentence(found)) is is_more
     assert "AUROC so far: careful (missing scores left out) .93" in sentence(found)

@@ -200,7 +200,7 @@ def test_a_better_monitor_that_lacks_scores_is_no_reason_to_deploy_none(tmp_path
     ran = monitorbench("choose", *given, folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     said = (
-        "Don't deploy yet: have 3 of 100 benign questions in the calibration split judged by good, or let a"
+        "Don't deploy yet: have 3 of 100 benign questions in the calibration split judged by good, or say so"
     )
     assert said in " ".join(ran.stdout.split())
 

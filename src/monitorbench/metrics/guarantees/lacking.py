@@ -28,7 +28,7 @@ _NORMAL = 1.6448536269514722
 """The standard normal quantile of `_SURE`."""
 _FURTHEST = 100
 """How many times the questions at hand are tried when asking how many more it takes."""
-_REMEDY = "have them judged, or let an import count a missing score as no alarm (import.missing=pass)"
+_REMEDY = "have them judged, or say so where they pass unflagged in use (import.missing=pass)"
 
 
 class Lacking(NamedTuple):
