@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, TypeVar, cast
 
+import monitorbench
 from monitorbench.config.base import UserError
 
 MAX_LINE_BYTES = 64 * 2**20
@@ -136,9 +137,18 @@ def opened(file: Path) -> io.BufferedReader:
             case _:
                 return file.open("rb")
     except FileNotFoundError as error:
-        raise UserError(f"{file}: no such file") from error
+        raise UserError(f"{file}: no such file{where_looked(file)}") from error
     except OSError as error:
         raise UserError(f"{file}: can't be read ({error.strerror or error})") from error
+
+
+def where_looked(file: Path) -> str:
+    """Say which folder a relative path is of, and where the file is instead; "" of an absolute path."""
+    if file.is_absolute():
+        return ""
+    checkout = Path(monitorbench.__file__).resolve().parents[2]
+    hint = f" (there is one in {checkout}: run the command there)" if (checkout / file).exists() else ""
+    return f" in {Path.cwd()}, the folder of this command{hint}"
 
 
 class _Limited(io.RawIOBase):

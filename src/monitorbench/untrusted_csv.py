@@ -6,7 +6,7 @@ Promises: `untrusted`'s limits hold; every value is the text that was written; w
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from monitorbench.untrusted import MAX_LINE_BYTES, ForeignRow, no_utf8, text_lin
 
 _STATED_MARK = re.compile(r'"?sep=([\t!$-&(-/:-@[-`{-~])"?', re.IGNORECASE)
 _MOST_BEFORE = 100
+_UNEXPECTED_END = "unexpected end of data in a quoted field that begins here"
+_QUOTED = re.compile(r'"([^"]*(?:""[^"]*)*)("?)')
 
 
 def header(file: Path) -> list[str]:
@@ -87,6 +89,67 @@ def numbered(file: Path, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
         if values:
             yield began, values
         began = n_before + reader.line_num + 1
+
+
+class RowLines:
+    """The lines that a lenient `csv.reader` takes; refuses a quote that hides rows inside a field.
+
+    Such a quote is open at the end of the file, or closes on a later line in front of more text.
+    """
+
+    def __init__(self, file: Path, lines: Iterable[str], delimiter: str) -> None:
+        self._file, self._lines, self._delimiter = file, lines, delimiter
+        self._row: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the lines, and keep those of the row at hand; empty lines before it are none."""
+        for line in self._lines:
+            if self._row or line.strip("\r\n"):
+                self._row.append(line)
+            yield line
+
+    def row_ends(self, line: int) -> None:
+        """Take note that the reader has a row, which ends on this line."""
+        if len(self._row) > 1 or (self._row and '"' in self._row[0]):
+            self._refuse(line)
+        self._row.clear()
+
+    def row_breaks_off(self) -> None:
+        """Take note that the reader gave a row up."""
+        self._row.clear()
+
+    def _refuse(self, line: int) -> None:
+        row, start = "".join(self._row), 0
+        while start < len(row):
+            end = start
+            if quoted := _QUOTED.match(row, start):
+                end = quoted.end()
+                stop = row.find(self._delimiter, end)
+                behind = row[end : stop if stop >= 0 else None].strip()
+                is_hidden = behind and ("\n" in quoted[1] or "\r" in quoted[1])
+                if is_hidden or not quoted[2]:
+                    what = "a quote that is not closed where its field ends" if quoted[2] else _UNEXPECTED_END
+                    before = row[:start]
+                    began = line - len(self._row) + 1 + (before.count("\n") or before.count("\r"))
+                    raise UserError(
+                        f"{self._file}, line {began}: {what}; close it, or put the field in quotes and "
+                        "double each quote inside it"
+                    )
+            start = row.find(self._delimiter, end) + 1 or len(row)
+
+
+def refuse_open_quotes(file: Path) -> None:
+    """Raise `UserError` for the first quote of a CSV that hides rows inside a field."""
+    delimiter, n_before = layout(file)
+    lines = RowLines(file, islice(text_lines(file, errors="replace"), n_before, None), delimiter)
+    reader = csv.reader(lines, delimiter=delimiter)
+    began = n_before + 1
+    try:
+        for _ in reader:
+            lines.row_ends(n_before + reader.line_num)
+            began = n_before + reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(f"{file}, line {began}: {error}; expected CSV in UTF-8") from error
 
 
 def csv_rows(file: Path) -> Iterator[ForeignRow]:

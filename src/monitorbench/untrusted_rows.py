@@ -25,6 +25,7 @@ from monitorbench.untrusted import (
     no_utf8,
     opened,
     refuse_rows,
+    where_looked,
 )
 from monitorbench.untrusted_csv import csv_rows
 
@@ -40,7 +41,7 @@ def rows(file: Path, setting: str = "") -> Iterator[ForeignRow]:
     """
     name = file.name.lower()
     if setting and not file.exists():
-        raise UserError(f"{setting}={file}: no such file; expected one with a row a line")
+        raise UserError(f"{setting}={file}: no such file{where_looked(file)}; expected one with a row a line")
     opened(file).close()
     if name.endswith(DELIMITED):
         read = csv_rows(file)
@@ -129,11 +130,23 @@ def _outer_rows(file: Path, *, is_table: bool = True) -> Iterator[ForeignRow]:
         return
     (value,) = content
     if is_table and isinstance(value, dict):
+        _refuse_twice(file, value)
         value = _rows_of_table(value)
     for number, entry in enumerate(value if isinstance(value, list) else [value], 1):
         if not isinstance(entry, dict):
             raise UserError(f"{file}, entry {number}: no JSON object; expected an object an entry")
         yield ForeignRow(f"entry {number}", entry)
+
+
+def _refuse_twice(file: Path, value: Mapping[str, Any]) -> None:
+    """Raise `UserError` for a table of `columns` and `data` with a column that is named twice."""
+    names = value.get("columns")
+    if not (isinstance(names, list) and isinstance(value.get("data"), list)):
+        return
+    names = [*map(str, names)]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UserError(f"{file}: columns: column {twice!r} is there twice; expected each name once")
 
 
 def _rows_of_table(value: dict[str, Any]) -> list[dict[str, Any]] | dict[str, Any]:

@@ -572,3 +572,11 @@ def _lines(path: Path) -> list[str]:
 
 def _item_of(made: Path) -> dict[str, str]:
     return {row["sample"]: row["item"] for row in map(json.loads, _lines(made / "labels.jsonl"))}
+
+
+@pytest.mark.parametrize("names", ["item,batch,label,Label", "item,batch,label,note, Note "])
+def test_a_returned_column_that_is_there_twice_is_refused(tmp_path: Path, names: str) -> None:
+    """A label that somebody wrote beside another would be taken, or not, by its place."""
+    (tmp_path / "x.csv").write_text(f"{names}\ni,b,benign,misbehavior\n")
+    with pytest.raises(UserError, match=r"x\.csv, row 1: column '(label|note)' is there twice; restore"):
+        read_returned(tmp_path / "x.csv")

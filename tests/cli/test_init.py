@@ -1,6 +1,7 @@
 """A project of one's own: its settings compose, come first, and nothing of a person's is overwritten."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -18,8 +19,10 @@ def test_a_project_composes_as_it_is_written(tmp_path: Path):
     (project / "samples.jsonl").write_text((ROOT / "examples" / "dataset.jsonl").read_text())
     planned = monitorbench("choose", "experiment=first", "plan=true", folder=project)
     assert planned.returncode == 0, planned.stderr
-    assert "smollm2_135m" in planned.stdout
-    assert "own" in planned.stdout
+    assert re.search(r"^evaluate direct +2 +0 +214 ", planned.stdout, re.M), "one monitor over two splits"
+    twice = monitorbench("choose", "experiment=first", "monitors=[own,smollm2_135m]", folder=project)
+    assert twice.returncode == 2
+    assert "own and smollm2_135m are one judge under two names" in " ".join(twice.stderr.split())
     assert {path.name for path in project.iterdir()} == {
         "monitorbench.yaml",
         "conf",

@@ -18,6 +18,7 @@ from monitorbench.cli.overrides import (
     refuse_repeated_keys,
     run_overrides,
     split_flags,
+    with_quoted_paths,
 )
 from monitorbench.config.base import ConfigError
 
@@ -52,6 +53,29 @@ def test_flags_are_told_from_settings_wherever_they_stand():
     assert split_flags(typed) == (["a=1", "b=2", "c=3"], ["-m", "--config-dir", "x=y", "--cfg", "job"])
     assert flag_value(typed, "--config-dir", "-cd") == "x=y"
     assert flag_value(["--config-dir=z"], "--config-dir", "-cd") == "z"
+
+
+@pytest.mark.parametrize(
+    ("typed", "quoted"),
+    [
+        ("run=7", "run='7'"),
+        ("++run= 1e5", "++run= '1e5'"),
+        ("recommend.runs=[1, a,'2',runs/3,4_0]", "recommend.runs=['1', a,'2',runs/3,'4_0']"),
+        ("run=choice(1,2)", "run=choice('1','2')"),
+        ("transfer.operating_points=[-1.5e-3]", "transfer.operating_points=['-1.5e-3']"),
+        *(
+            (same, same)
+            for same in ("run=null", "run=1 2", "run=a:1", "run=1a", "run='[1,2]'", "run=range(3)")
+        ),
+        *(
+            (same, same)
+            for same in ("seed=1", "seed=1,2", "dataset.test.pairs_per_cell=3", "hydra.x=1", "~run")
+        ),
+    ],
+)
+def test_only_a_number_in_the_place_of_a_path_gets_quotes(typed: str, quoted: str):
+    """A number as a run's name would be refused; quotes elsewhere would make text of numbers."""
+    assert with_quoted_paths([typed]) == [quoted]
 
 
 ECHO = """

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,57 @@ def test_what_is_unknown_is_shown_or_refused(message: dict[str, Any]):
             messages_in([message], "x", "refuse")
 
 
+ACTED = {"role": "assistant", "content": "ok", "tool_calls": [{"id": "1", "name": "bash", "arguments": "rm"}]}
+ODD: list[tuple[list[dict[str, Any]], str]] = [
+    ([ACTED, {"rol": "tool", "content": "MARKER"}], r"\.1: .*unknown form \(fields rol, content\)"),
+    (
+        [
+            {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "MARKER", "tools": []},
+            {"type": "function_call", "call_id": "call_1", "name": "bash", "arguments": "rm"},
+        ],
+        r"\.0: .*unknown form \(type 'mcp_list_tools'\)",
+    ),
+    (
+        [
+            {"type": "TextMessage", "source": "user", "content": "x"},
+            {"type": "MemoryQueryEvent", "source": "MARKER", "content": []},
+            {
+                "type": "ToolCallRequestEvent",
+                "source": "assistant",
+                "content": [{"id": "c1", "name": "bash", "arguments": "rm"}],
+            },
+        ],
+        r"\.1: .*unknown form \(type 'MemoryQueryEvent'\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("chat", "complaint"), ODD)
+@pytest.mark.parametrize("written", [json.dumps, repr, lambda chat: chat, lambda chat: {"messages": chat}])
+def test_one_odd_item_makes_no_conversation_a_text(
+    written: Callable[[object], object], chat: list[dict[str, Any]], complaint: str
+):
+    """If it failed: a typo in one message would hide every tool call of the conversation, without a word."""
+    messages = chat_in(written(chat), "response", Role.ASSISTANT)
+    (call,) = (call for message in messages for call in message.tool_calls)
+    assert (call.name, call.arguments) == ("bash", "rm")
+    (odd,) = (message for message in messages if "MARKER" in message.content)
+    assert (odd.role, json.loads(odd.content)) == (
+        Role.ASSISTANT,
+        next(x for x in chat if "MARKER" in str(x)),
+    )
+    with pytest.raises(NoChat, match=complaint):
+        chat_in(written(chat), "response", Role.ASSISTANT, "refuse")
+
+
+def test_an_odd_item_begins_no_response():
+    """If it failed: notes before the question of a trajectory would make the question part of the answer."""
+    note, asked = {"session": "s"}, {"role": "user", "content": "a"}
+    exchange = trajectory_in([note, asked, ACTED, note], "x")
+    assert [message.role for message in exchange.request] == [Role.SYSTEM, Role.USER]
+    assert [message.role for message in exchange.response] == [Role.ASSISTANT, Role.ASSISTANT]
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 def test_what_other_rows_hold_changes_no_conversation(suffix: str, tmp_path: Path):
     """Else a call's arguments would get nulls, floats and another order from rows beside it."""
@@ -239,7 +291,15 @@ def test_what_other_rows_hold_changes_no_conversation(suffix: str, tmp_path: Pat
         ('Send this:\n```json\n[{"role": "user", "content": "a"}]\n```', False, False),
         ('```json\n[{"role": "user", "content": "a"}]\n```\nis what you send.', False, False),
         (json.dumps('{"role": "admin"}'), False, False),
-        ('[{"name": "logs", "type": "x"}]', False, False),
+        ('[{"name": "logs", "type": "x"}]', False, True),
+        ('[{"type": "mcp_list_tools"}, {"type": "mcp_end"}]', False, True),
+        ('```json\n[{"name": "logs", "type": "x"}]\n```', False, False),
+        ('[{"name": "logs"}]', False, False),
+        ('[{"role": "user", "content": "a"}, {"rol": "tool", "content": "b"}]', True, False),
+        ('[[{"role": "user", "content": "a"}]]', True, False),
+        ('[[{"role": "user", "content": "a"}], [{"role": "user", "content": "b"}]]', False, True),
+        ('[{"role": "user", "content": "a"}, "b"]', False, True),
+        ('[{"index": 0, "message": {"role": "assistant", "content": "a"}}]', True, False),
         ('{"role": "admin", "rights": ["all"]}', False, False),
         ("plain [1]", False, False),
     ],
@@ -269,7 +329,7 @@ def test_a_parquet_file_gives_no_call_the_arguments_of_another(tmp_path: Path):
     column = read_files([file], Import()).table.column("response").to_pylist()
     messages = [chat_in(text, "response", Role.ASSISTANT)[0] for text in column]
     assert [message.tool_calls[0].arguments for message in messages] == ['{"a": 1}', '{"b": 2}']
-    row = {"request": "x", "label": "0", "category": "safety", "task": "qa"}
+    row = {"label": "0", "category": "safety", "task": "qa"}
     rows = [{**row, "question": f"x{number}", "response": chat} for number, chat in enumerate(chats)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
     files = local("amb", tmp_path / "test.parquet", automonitor_bench.SUFFIXES, "error")

@@ -225,7 +225,7 @@ def _imported(suffix: str) -> Callable[[Any, Path], str]:
         read = read_files([file], settings)
         columns = find_columns(read.table.column_names, settings)
         keys = keys_of(read, columns, settings, None, None)
-        side = read_side(read, columns, keys, "response", "show")
+        side = read_side(read, columns, keys, "response", settings)
         assert not side.is_absent
         return transcript(side.chats[0] or ()) if side.chats else str(side.plain[0])
 

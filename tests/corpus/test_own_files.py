@@ -17,7 +17,7 @@ import pytest
 from studies import study as compose_study
 
 from monitorbench.config.base import ConfigError, UserError
-from monitorbench.config.datasets import AutomonitorBenchDataset
+from monitorbench.config.datasets import AutomonitorBenchDataset, SplitView
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.corpus.store import read_split
@@ -25,7 +25,7 @@ from monitorbench.records import Label, LabelSource, Sample, Split, Task
 from monitorbench.runs.directory import read_finished
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = "jsonl-1ebf1ef415e2"
+EXAMPLE = "jsonl-13d8e9c2ccf3"
 """The example's directory, its identity."""
 KINDS = ("jsonl", "inspect_log", "automonitor_bench")
 HEAVY = {"torch", "transformers", "vllm", "trl", "datasets", "peft"}
@@ -458,3 +458,19 @@ def test_a_category_that_reads_like_a_cell_is_refused(tmp_path: Path, studies: d
     (tmp_path / "own.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
     with pytest.raises(UserError, match="category pii_email and cell pii/email"):
         ensure(using(studies["jsonl"], tmp_path / "own.jsonl", tmp_path / "data"))
+
+
+def test_where_every_row_names_its_split_no_share_is_asked_for(studies: dict[str, Study], tmp_path: Path):
+    """Told to raise `dataset.shares.validation`, one gets the same error at any share."""
+    rows = [*twins(range(4), split="test"), *twins(range(4, 8), split="calibration")]
+
+    def refusal(name: str, rows: list[dict[str, Any]]) -> str:
+        directory = ensure(using(studies["jsonl"], write(tmp_path / name, rows), tmp_path / "data"))
+        with pytest.raises(UserError) as refused:
+            read_split(directory, Split.VALIDATION, SplitView())
+        return str(refused.value)
+
+    said = refusal("named.jsonl", rows)
+    assert "every row of its files names its split, and none names validation" in said
+    assert "larger" not in said
+    assert "expected a larger dataset.shares.validation" in refusal("free.jsonl", [*rows, *twins([9])])

@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from sealed import seal
+from studies import study
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.build import refuse_contradictions
+from monitorbench.corpus.build import ensure, refuse_contradictions
 from monitorbench.corpus.columns import read_batches, read_columns
 from monitorbench.corpus.store import read_split, select, shards_of, write_split
 from monitorbench.records import Category, Label, Message, Role, Sample, Span, Split, Task, ToolCall
@@ -106,6 +107,27 @@ def test_a_view_of_nothing_is_refused(make_sample: Callable[..., Sample], tmp_pa
     seal(tmp_path)
     with pytest.raises(UserError, match="safety_permission/code"):
         read_split(tmp_path, Split.TEST, SplitView(subset=("safety_permission/code",)))
+
+
+@pytest.mark.parametrize(
+    ("shares", "split"),
+    [
+        ("{train:0.0,test:0.8}", Split.TRAIN),
+        ("{validation:0.0,test:0.35}", Split.VALIDATION),
+        ("{calibration:0.0,test:0.35}", Split.CALIBRATION),
+        ("{train:0.8,test:0.0}", Split.TEST),
+    ],
+)
+def test_a_split_without_a_share_says_which_setting_left_it_empty(shares: str, split: Split, tmp_path: Path):
+    """If it failed: whoever gave a split no share would look for the fault in the subset."""
+    header, cells = "request,response,label,category,task\n", "misbehavior,leaks,qa\n"
+    (tmp_path / "own.csv").write_text(header + "".join(f"q{i},a{i},{cells}" for i in range(20)))
+    paths = f"paths.data={tmp_path}/data", f"dataset.path={tmp_path}/own.csv"
+    folder = ensure(study("dataset=jsonl", *paths, f"dataset.shares={shares}", primary="build"))
+    for read in (read_split, read_columns):
+        said = rf"its {split} split is empty: dataset\.shares\.{split}=0 puts no group there"
+        with pytest.raises(UserError, match=said):
+            read(folder, split, SplitView())
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,15 @@ def test_a_gate_on_inverted_scores_says_so(tmp_path: Path):
     run = ("import", "from=judges.csv", *columns, "import.scale=[1,10]", "import.calibration_share=0.5")
     point = ("calibrate", "run=@haiku-imported/calibration", "calibrate.alpha=0.1")
     frozen = ("gate", "run=@haiku-imported/test", "operating_point=latest")
-    for command in (run, point, frozen):
+    for command in (run, point, frozen):  # the last says how it is checked
         done = command_line(*command, folder=tmp_path)
         assert done.returncode == 0, done.stderr
-    assert "gate: The scores of haiku are inverted" in " ".join(done.stderr.split())
+    said = " ".join(done.stderr.split())
+    assert "gate: The scores of haiku are inverted" in said
+    assert "gate: check it with: monitorbench gate gate.file=" in said
+    asked = command_line(
+        "gate", "gate.file=" + str(next(tmp_path.glob("runs/gate/*/gate.json"))), folder=tmp_path
+    )
+    assert asked.returncode == 2
+    assert "its anchors were imported without texts" in asked.stderr
+    assert not list(tmp_path.glob("runs/gate/*/looks.jsonl")), "no look was taken"

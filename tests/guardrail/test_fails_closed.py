@@ -8,7 +8,7 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -220,48 +220,94 @@ def _ask_in_part(served: Running, path: str, how: str, body: bytes) -> tuple[int
     return int(first.split()[1]), json.loads(content)
 
 
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Running]]:
+    """A server for each mode, for all requests that want nothing of their own of it."""
+    with ExitStack() as stack:
+        opened: dict[str, Running] = {}
+
+        def of_mode(mode: str) -> Running:
+            if mode not in opened:
+                folder = tmp_path_factory.mktemp(mode)
+                opened[mode] = stack.enter_context(_served(Way("usual"), mode, folder))
+            return opened[mode]
+
+        yield of_mode
+
+
+@contextmanager
+def _served(way: Way, mode: str, folder: Path) -> Iterator[Running]:
+    point = None if way.category is None else CATEGORIES
+    settings, _ = MODES[mode]
+    with (
+        monitor_of(runners={NAME: scripted(_judged)}, point=point) as monitor,
+        running(monitor, folder, way.key, **settings, **way.settings) as served,
+    ):
+        yield served
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 def test_what_has_no_score_is_answered_as_set(
-    way: Way, mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: Way,
+    mode: str,
+    usual: Callable[[str], Running],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     """If it failed: this would be the way around the guardrail, or a shadow would stop what is real."""
     monkeypatch.setattr(server, "SECONDS_TO_LINGER", 0.1)
     monkeypatch.setattr(connection, "SECONDS_TO_SEND", 0.3 if way.cut else 30)
-    settings, action = MODES[mode]
-    point = None if way.category is None else CATEGORIES
-    for path in (PATH, litellm.PATH):
-        HANGS.clear()
-        with (
-            monitor_of(runners={NAME: scripted(_judged)}, point=point) as monitor,
-            running(monitor, tmp_path / path[1:5], way.key, **settings, **way.settings) as served,
-            ExitStack() as stack,
-        ):
-            if way.around is not None:
-                stack.enter_context(way.around(served, monkeypatch))
-            status, answer = _ask(served, path, way)
-            HANGS.set()
-            is_proxys = path == litellm.PATH
-            lets_through = is_proxys and action == "pass" and status == 200 != way.status
-            assert status == way.status or (lets_through and way.status in (400, 408, 413, 429, 500, 503))
-            if way.method == "POST":
-                assert answer["action"] == (PROXYS[action] if is_proxys else action)
-            said = str(answer.get("error") or answer.get("blocked_reason") or "")
-            assert "\n" not in said
-            assert way.error in said or is_proxys
-            stack.close()
-            if not (way.key or way.lasts):
-                fine = Way("in order", category=None if way.category is None else "sycophancy_bias")
-                assert _ask(served, path, fine)[1]["action"] in ("pass", "NONE")
-                unsafe = Way("above", "0.9", category=fine.category)
-                alarm = _ask(served, path, unsafe)[1]["action"]
-                assert alarm in (("pass", "NONE") if mode == "shadow" else ("flag", "BLOCKED"))
-        _look_into_the_logs(tmp_path / path[1:5], way, action)
+    has_its_own = way.settings or way.key or way.cut or way.around or way.lasts or way.category is not None
+    with ExitStack() as stack:
+        served = None if has_its_own else usual(mode)
+        for path in (PATH, litellm.PATH):
+            if served is None or way.lasts:
+                served = stack.enter_context(_served(way, mode, tmp_path / path[1:5]))
+            before = _logged(served)
+            _ask_and_recover(way, mode, path, served, monkeypatch)
+            decisions, refusals = (
+                lines[len(known) :] for lines, known in zip(_logged(served), before, strict=True)
+            )
+            _look_into_the_logs(decisions, refusals, way, MODES[mode][1])
 
 
-def _look_into_the_logs(folder: Path, way: Way, action: str) -> None:
+def _ask_and_recover(
+    way: Way, mode: str, path: str, served: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ask without a score, and then for what has one."""
+    action = MODES[mode][1]
+    HANGS.clear()
+    with ExitStack() as stack:
+        if way.around is not None:
+            stack.enter_context(way.around(served, monkeypatch))
+        status, answer = _ask(served, path, way)
+        HANGS.set()
+        is_proxys = path == litellm.PATH
+        lets_through = is_proxys and action == "pass" and status == 200 != way.status
+        assert status == way.status or (lets_through and way.status in (400, 408, 413, 429, 500, 503))
+        if way.method == "POST":
+            assert answer["action"] == (PROXYS[action] if is_proxys else action)
+        said = str(answer.get("error") or answer.get("blocked_reason") or "")
+        assert "\n" not in said
+        assert way.error in said or is_proxys
+    if not (way.key or way.lasts):
+        fine = Way("in order", category=None if way.category is None else "sycophancy_bias")
+        assert _ask(served, path, fine)[1]["action"] in ("pass", "NONE")
+        unsafe = Way("above", "0.9", category=fine.category)
+        alarm = _ask(served, path, unsafe)[1]["action"]
+        assert alarm in (("pass", "NONE") if mode == "shadow" else ("flag", "BLOCKED"))
+
+
+def _logged(served: Running) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The lines of both logs so far, decisions and refusals."""
+    return (read_lines(served.folder / "decisions.jsonl"), read_lines(served.folder / "refusals.jsonl"))
+
+
+def _look_into_the_logs(
+    decisions: Sequence[dict[str, Any]], refusals: Sequence[dict[str, Any]], way: Way, action: str
+) -> None:
     """What came to no score has its line, in one log or in the other."""
-    decisions, refusals = (read_lines(folder / f"{name}.jsonl") for name in ("decisions", "refusals"))
     unscored = [line for line in decisions if line["flagged"] is None]
     if way.status != 200:
         answered = [(line["status"], line["answered"]) for line in refusals]

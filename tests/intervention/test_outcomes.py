@@ -23,6 +23,7 @@ from monitorbench.intervention.outcomes import (
     write_outcomes,
 )
 from monitorbench.intervention.run import run_pilot
+from monitorbench.report.pilot.page import report_pilot
 from monitorbench.runs.directory import read_checked
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -202,7 +203,8 @@ def solutions() -> str:
 
 
 def rows() -> str:
-    return "task_id,arm,reward\n" + "".join(f"{t},{c},{1 if s else 0.25}\n" for t, c, s in BOTH)
+    """A blank behind some names is none of them."""
+    return "task_id,arm,reward\n" + "".join(f"{t}{' ' * s},{c} ,{1 if s else 0.25}\n" for t, c, s in BOTH)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,22 @@ def test_runs_are_read_in_each_public_form(
 ):
     """If it failed: whoever logs a row a run with its reward would have to write a script."""
     (tmp_path / name).write_text(write())
-    assert set(read_mapped(tmp_path / name, OutcomeColumns.model_validate(columns))) == EXPECTED
+    found = set(read_mapped(tmp_path / name, OutcomeColumns.model_validate(columns)))
+    assert {run for run in found if run.task != "c"} == EXPECTED
+    lacking = [run for run in found if run.task == "c" and run.condition == "none"]
+    assert [(run.success, run.reason) for run in lacking] == [(False, "no outcome in the file")] * len(
+        lacking
+    )
+    assert len(lacking) == (write is solutions)
+
+
+def test_a_condition_called_as_the_baseline_is_not_merged_with_it(tmp_path: Path):
+    """Runs under a condition of that name were taken for runs without intervention."""
+    file = tmp_path / "runs.csv"
+    file.write_text("task,arm,ok\n" + "".join(f"t,{arm},1\n" for arm in ("control", "none", "help")))
+    columns = OutcomeColumns(task="task", condition="arm", success="ok", baseline="control")
+    with pytest.raises(UserError, match=r"line 3.*a condition 'none'.*'control' \(pilot"):
+        read_mapped(file, columns)
 
 
 def test_columns_that_nothing_is_taken_from_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -240,6 +257,67 @@ def test_columns_that_nothing_is_taken_from_are_named(tmp_path: Path, caplog: py
     with caplog.at_level("INFO"):
         read_mapped(tmp_path / "runs.csv", OutcomeColumns(arms={"none": "solo", "critic": "helped"}))
     assert "pilot: not read: problem" in caplog.text
+
+
+def test_an_outcome_that_lacks_is_no_reason_to_intervene(tmp_path: Path, compose_study: Callable[..., Study]):
+    """Blanks in place of the five tasks that were disrupted made *inconclusive* into *intervene*."""
+    rows = ["yes,yes"] * 24 + ["no,no"] * 20 + ["no,yes"] * 11 + ["yes,"] * 5 + [","]
+    file = tmp_path / "runs.csv"
+    file.write_text("alone,helped\n" + "\n".join(rows) + "\n")
+    settings = (f"outcomes={file}", "pilot.columns.arms={none:alone,critic:helped}", f"paths.runs={tmp_path}")
+    run = run_pilot(compose_study("pilot", *settings))
+    found = read_checked(run, "decision.json")
+    assert (found["decision"], found["n_tasks"], found["broken_treated"]) == ("inconclusive", 60, 5)
+    assert found["broken_left_out"]["decision"] == "intervene"
+    page = (report_pilot(run, tmp_path) / "report.html").read_text()
+    assert "5 of 120 runs broke down" in page
+    assert "no outcome in the file" in page
+
+
+MARK = {"invalidation": {"author": "kim", "reason": "sandbox was broken"}}
+
+
+def log_of_runs(file: Path, **more: dict[str, Any]) -> Path:
+    """A log of Inspect with three tasks in two arms, `more` being what is said of some runs beside."""
+    samples = [
+        {
+            "id": f"t{task}",
+            "epoch": 1,
+            "uuid": f"{task}{arm}",
+            "scores": {"ok": {"value": int(arm == "critic")}},
+            "metadata": {"arm": arm},
+            **more.get(f"{arm}{task}", {}),
+        }
+        for task in range(3)
+        for arm in ("none", "critic")
+    ]
+    header = {"version": 2, "status": "success", "eval": {"eval_id": "e", "task": "t", "model": "m"}}
+    file.write_text(json.dumps({**header, "samples": samples}))
+    return file
+
+
+def test_runs_that_a_log_strikes_out_are_no_success(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """If it failed: runs of a broken sandbox, struck out in the log, would make a pilot say *intervene*."""
+    columns = OutcomeColumns(task="sample_id", condition="metadata.arm", success="scores.ok")
+    found = read_mapped(log_of_runs(tmp_path / "log.json", critic0=MARK, critic2=MARK), columns)
+    assert sorted((run.task, run.condition) for run in found) == [
+        ("t0", "none"),
+        ("t1", "critic"),
+        ("t1", "none"),
+        ("t2", "none"),
+    ]
+    assert "2 of 6 runs are left out, as the log marks them (metadata.arm: 2 critic)" in caplog.text
+    assert "it is marked as invalid (sandbox was broken)" in caplog.text
+    broken = log_of_runs(
+        tmp_path / "broken.json", critic1={"scores": None, "error": {"message": "timed out"}}
+    )
+    with pytest.raises(UserError, match=r"sample 4: it ended in an error \(timed out\); expected runs that"):
+        read_mapped(broken, columns)
+    none_left = log_of_runs(
+        tmp_path / "none.json", **{f"{arm}{i}": MARK for i in range(3) for arm in ("none", "critic")}
+    )
+    with pytest.raises(UserError, match="as all 6 samples; expected runs that are neither"):
+        read_mapped(none_left, columns)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ def test_what_is_there_is_not_judged_again(asked: Studies, adapters: list[Path],
     assert len(loads) == 3
 
 
+@pytest.mark.slow
 def test_an_idle_adapter_among_others_is_refused(
     asked: Studies, adapters: list[Path], tiny: Path, tmp_path: Path
 ):
@@ -71,10 +72,10 @@ def test_an_idle_adapter_among_others_is_refused(
         evaluate_each(asked("one", f"monitor.adapter={adapters[0]}", f"adapters=[{idle}]"))
 
 
-def test_what_has_no_adapters_of_ours_is_refused(asked: Studies, adapters: list[Path]):
+def test_what_has_no_adapters_of_ours_is_refused(asked: Studies, tmp_path: Path):
     """If it failed: an endpoint's base would be judged once for every adapter named."""
     endpoint = ("engine=openai", "engine.base_url=http://127.0.0.1:9/v1", "engine.model=x")
     with pytest.raises(ConfigError, match=r"adapters: engine=openai has no adapters of ours"):
-        evaluate_each(asked("one", *endpoint, f"adapters=[{adapters[0]}]"))
+        evaluate_each(asked("one", *endpoint, f"adapters=[{tmp_path}]"))
     with pytest.raises(ConfigError, match="is there twice"):
-        evaluate_each(asked("one", f"monitor.adapter={adapters[0]}", f"adapters=[{adapters[0]}]"))
+        evaluate_each(asked("one", f"monitor.adapter={tmp_path}", f"adapters=[{tmp_path}]"))

@@ -117,6 +117,20 @@ def test_an_endpoint_that_answers_nothing_is_left_alone(world: World):
     assert all_right(last.run)
 
 
+def test_answers_in_other_words_say_which_were_expected(world: World):
+    """An endpoint that was asked for yes or no answers "misbehavior": "100 no_label" tells nobody why."""
+    world.server.script = lambda text, before: Answer(chat(f"misbehavior\n\x1b[31m\u202e{'x' * 900}"))
+    ended = world.start("words", "engine.max_retries=0")
+    assert ended.ends() == 0, ended.said
+    said = " ".join(ended.said.split())
+    assert "100 of 100 unscored: 100 no_label" in said
+    expected = (
+        "no_label: expected “yes” or “no” (prompt.label_words) where the prompt asks for it; one answer: "
+    )
+    assert f"{expected}“misbehavior \\x1b[31m\\u202exxxx" in said
+    assert said.count("x") < 200, "nobody's screen is full of it"
+
+
 def test_one_lost_answer_in_a_hundred_is_asked_for_again(world: World):
     """A few lost answers must not cost the night, nor count as benign, nor be lost for good."""
     endpoint = world.server.script = Endpoint(Answer(b"{}", status=500), lambda number: number == 7)

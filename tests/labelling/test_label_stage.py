@@ -1,5 +1,6 @@
 """From a log without labels and a few labels by people to a recommendation, a threshold and a page."""
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from traffic import N, Traffic, asked
+from traffic import N, Traffic, asked, return_batches
 
 from monitorbench.annotation.files import read_returned
 from monitorbench.cli.stage import imported
@@ -16,6 +17,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.guardrail.calibrated import read_calibrated
 from monitorbench.labelling.answer import answer
+from monitorbench.labelling.pool import read_pool
 from monitorbench.labelling.stage import label, labelled_pool, print_plan, queue
 from monitorbench.runs.run_folders import read_run
 from monitorbench.runs.selectors import resolved
@@ -86,6 +88,70 @@ def test_what_readers_leave_open_widens_the_interval_and_a_third_one_settles_it(
     assert len(read_returned(run / "adjudication.csv")) == 10
 
 
+def test_the_next_batch_goes_to_the_same_readers(traffic: Traffic):
+    """Ana and Ben would have no second batch, and two people whom nobody knows one each."""
+    named = ("annotation.annotators=[ana,ben]", "annotation.guidelines=Be kind.")
+    first = label(traffic.study(f"label.scores=[{traffic.folder / 'strong.jsonl'}]", *named))
+    run, readers = first, ["ana", "ben"]
+    for more, after in (((), ["ana", "ben"]), (("annotation.annotators=[ann,bo]",), ["ann", "bo"])):
+        files = return_batches(run, traffic.folder, lambda *_: "benign", readers)
+        returned = f"annotation.returned=[{','.join(map(str, files))}]"
+        run, readers = label(traffic.study(f"run={run}", returned, *more)), after
+        assert sorted(folder.name for folder in (run / "batches").iterdir()) == readers
+        assert (run / "batches" / readers[0] / "guidelines.txt").read_text() == "Be kind.\n"
+
+
+def test_a_third_reader_is_heard_with_the_run_that_asked(traffic: Traffic):
+    """Whoever paid a third reader would get the old answer, and not learn that the file was not read."""
+    first = traffic.begin("strong")
+    answers = traffic.answers(first, doubted=10)
+    open_ = label(traffic.study(f"run={first}", answers, "stakes.cost_miss=10"))
+    third = traffic.third_answers(open_)
+    again = label(traffic.study(f"run={first}", answers, third))
+    assert not any(one["label"] == "open" for one in asked(again)), "the command that made the run"
+    wanted = rf"samples of {open_.name} wait .* or run={first.name} annotation.returned=\["
+    with pytest.raises(ConfigError, match=wanted):
+        label(traffic.study(f"run={open_}", third))
+    both = traffic.read(open_, third, doubted=5)
+    assert sum(one["label"] == "open" for one in asked(both)) == 5, "the next batch's are open in their turn"
+    labels = {one["item"]: one["label"] for one in asked(both)}
+    for row in read_returned(open_ / "adjudication.csv"):
+        assert labels[row.item] == (
+            "misbehavior" if traffic.is_bad[int((row.response or "")[1:])] else "benign"
+        )
+    rest = traffic.third_answers(both)
+    for run in (open_, again):
+        with pytest.raises(UserError, match=f"no sample in it awaits a third reader in {run.name}"):
+            traffic.read(run, rest)
+
+
+def test_a_third_reader_is_heard_where_no_batch_waits(traffic: Traffic):
+    """A round that asks for nothing more would take any file for its third reader's, and read none."""
+    file = traffic.folder / "strong.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:40]))
+    run = traffic.read(traffic.begin("strong"), doubted=4)
+    assert not (run / "batches").exists()
+    third = traffic.third_answers(run)
+    whole = (traffic.folder / "third.csv").read_text()
+    for text, problem in (
+        ("a,b\n1,2\n", "expected the columns"),
+        (whole.replace("benign", "wat"), "'wat' is no label"),
+        ("".join(whole.splitlines(keepends=True)[:-1]), "is missing; put its row back"),
+    ):
+        (traffic.folder / "third.csv").write_text(text)
+        with pytest.raises(UserError, match=problem):
+            label(traffic.study(f"run={run}", third))
+    (traffic.folder / "third.csv").write_text(whole)
+    settled = label(traffic.study(f"run={run}", third))
+    assert {one["label"] for one in asked(settled)} == {"benign", "misbehavior"}
+    assert not (settled / "adjudication.csv").exists()
+    (traffic.folder / "third.csv").unlink()
+    with pytest.raises(UserError, match=r"third\.csv"):
+        label(traffic.study(f"run={run}", third))
+    with pytest.raises(ConfigError, match="adjudicated: of which round"):
+        label(traffic.study(f"label.scores=[{file}]", third))
+
+
 def test_labels_that_may_be_wrong_widen_what_they_say(traffic: Traffic):
     first = traffic.begin("strong")
     right = traffic.estimates(traffic.read(first))["strong", "base_rate"]
@@ -149,6 +215,30 @@ def test_stages_take_a_round_as_a_partly_labelled_run(traffic: Traffic, caplog: 
         labelled_pool(empty, study.label, study.stakes, study.calibrate)
 
 
+@pytest.mark.parametrize("stage", ["report", "score", "calibrate", "recommend"])
+def test_whoever_reads_a_round_keeps_its_costs(
+    traffic: Traffic, stage: str, caplog: pytest.LogCaptureFixture
+):
+    """A page opened once more would put the costs of a miss of 100 in the place of the answer at 10."""
+    caplog.set_level("INFO", "monitorbench")
+    run = traffic.read(traffic.begin("strong"), "stakes.cost_miss=10", "stakes.cost_alarm=2")
+    before = (run / "table.csv").read_bytes()
+    cost = float(traffic.estimates(run)["strong", "expected_cost"]["value"])
+    asked_of = f"recommend.runs=[{run}]" if stage == "recommend" else f"run={run}"
+
+    def read(*more: str) -> None:
+        function, study = STAGES[stage].function, traffic.study(asked_of, *more, stage=stage)
+        imported(function)(study) if isinstance(function, str) else function(study, traffic.compose)
+
+    read("calibrate.alpha=0.2")
+    assert (run / "table.csv").read_bytes() == before
+    assert "by its own stakes.cost_miss=10 stakes.cost_alarm=2" in " ".join(caplog.text.split())
+    read("calibrate.alpha=0.2", "stakes.cost_alarm=5")
+    assert float(traffic.estimates(run)["strong", "expected_cost"]["value"]) > cost
+    read("calibrate.alpha=0.2")
+    assert (run / "table.csv").read_bytes() == before
+
+
 @pytest.mark.parametrize("design", ["active", "alerts"])
 def test_a_log_that_was_read_to_its_end_asks_for_nothing(traffic: Traffic, design: str):
     """A log of a few samples ends in an answer, not in a batch of none."""
@@ -195,6 +285,25 @@ def test_a_monitor_that_is_no_better_than_none_is_not_deployed(traffic: Traffic)
         assert [remark.split(":")[0] for remark in found["remarks"]] == (
             ["The scores of inverted are inverted"] if name == "inverted" else []
         )
+
+
+def test_none_is_said_where_it_is_shown(traffic: Traffic, capsys: pytest.CaptureFixture[str]):
+    """A team would put a monitor away that may well be worth it, and not hear that labels are still open."""
+    run = traffic.read(traffic.begin("strong"), doubted=10)
+    with (run / "table.csv").open(newline="") as stream:
+        (cost,) = [row for row in csv.DictReader(stream) if row["metric"] == "expected_cost"]
+    found = json.loads((run / "metrics.json").read_text())
+    everything = 1 - traffic.is_bad.mean()
+    assert float(cost["low"]) < everything < float(cost["value"]), "it seems dearer, and may be cheaper"
+    assert found["decision"] == "insufficient"
+    assert "flagging everything may cost no more" in found["sentence"]
+    assert sum(one["label"] is None for one in asked(run)) == found["n_next"] > 0
+    waits = f"10 samples await a third reader, in {run / 'adjudication.csv'}: "
+    assert waits in capsys.readouterr().out
+    assert found["remarks"][0].startswith(waits)
+    settled = traffic.read(run, traffic.third_answers(run))
+    assert "third reader" not in capsys.readouterr().out
+    assert json.loads((settled / "metrics.json").read_text())["remarks"] == []
 
 
 def test_a_monitor_without_scores_is_counted_as_wrong(traffic: Traffic):
@@ -411,3 +520,18 @@ def test_a_sample_without_a_score_counts_for_neither_rate(traffic: Traffic):
     truth = flagged[scored & ~traffic.is_bad].mean()
     of = rows["strong", "false_alarm_rate"]
     assert float(of["low"]) <= truth <= float(of["high"])
+
+
+def test_an_empty_group_is_none_and_a_label_of_another_kind_is_refused(
+    tmp_path: Path, compose_study: Callable[..., Study]
+):
+    """All rows without a group were one question, whose miss rate lay between 0 and 1."""
+    file = tmp_path / "log.csv"
+    groups = ["g", "g", *[""] * 8]
+    file.write_text("sample_id,score,group\n" + "".join(f"s{i},0.{i},{g}\n" for i, g in enumerate(groups)))
+    given = (f"label.scores=[{file}]", "label.thresholds=[0.5]")
+    pool = read_pool(compose_study("label", *given).label)
+    assert len(set(pool.groups.tolist())) == 9
+    (tmp_path / "log.jsonl").write_text('{"sample_id": "a", "score": 0.1, "label": 0, "probability": 1}\n')
+    with pytest.raises(UserError, match="line 1: label=0; expected misbehavior, benign or nothing"):
+        read_pool(compose_study("label", f"label.scores=[{tmp_path}/log.jsonl]", given[1]).label)

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,17 @@ class Traffic:
         files = return_batches(run, self.folder, told)
         return f"annotation.returned=[{','.join(map(str, files))}]"
 
+    def third_answers(self, run: Path) -> str:
+        """The third reader settles what a run's readers left open, and is right."""
+        file = self.folder / "third.csv"
+        with file.open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(("item", "batch", "label"))
+            for row in read_returned(run / "adjudication.csv"):
+                is_bad = self.is_bad[int((row.response or "")[1:])]
+                writer.writerow((row.item, f"batch-{row.reader}", "misbehavior" if is_bad else "benign"))
+        return f"annotation.adjudicated={file}"
+
     def read(self, run: Path, *more: str, **how: Any) -> Path:
         return label(self.study(f"run={run}", self.answers(run, **how), *more))
 
@@ -67,10 +78,12 @@ class Traffic:
             return {(row["monitor"], row["metric"]): row for row in rows}
 
 
-def return_batches(run: Path, folder: Path, told: Callable[[str, str], str]) -> list[Path]:
+def return_batches(
+    run: Path, folder: Path, told: Callable[[str, str], str], readers: Sequence[str] = ("first", "second")
+) -> list[Path]:
     """Both readers' batches as they return them, in the items' order; `told` has a reader and a response."""
     files = []
-    for reader in ("first", "second"):
+    for reader in readers:
         files.append(folder / f"{reader}.csv")
         with files[-1].open("w", newline="") as stream:
             writer = csv.writer(stream)

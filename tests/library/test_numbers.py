@@ -86,10 +86,10 @@ def test_a_threshold_keeps_what_the_binomial_says():
 
 
 def test_too_few_questions_give_a_reason_and_no_threshold():
-    found = calibrate([0] * 28, [0.1] * 28)
+    found = calibrate([0] * 58, [0.1] * 58)
     assert found.threshold is None
-    assert "29 needed" in found.reason
-    with pytest.raises(ValueError, match="no threshold: 28 benign questions"):
+    assert "59 needed" in found.reason
+    with pytest.raises(ValueError, match="no threshold: 58 benign questions"):
         found.flag([0.5])
     assert calibrate([0] * 28, [0.1] * 28, method="conformal_risk").threshold == pytest.approx(0.1, abs=1e-4)
 
@@ -105,7 +105,8 @@ def test_labels_come_first_and_swapped_columns_are_refused():
 
 
 def test_a_result_says_what_attained_is_and_that_nothing_is_flagged():
-    shown = repr(calibrate([0] * 60 + [1] * 60, [i / 100 for i in range(60)] + [0.9] * 60))
+    scores = [i / 100 for i in range(60)] + [0.9] * 60
+    shown = repr(calibrate([0] * 60 + [1] * 60, scores, alpha=0.1))
     assert "chance   0.014  (that FAR is above 0.1 all the same; asked for: at most 0.05)" in shown
     nothing = calibrate([0] * 60 + [1] * 60, [0.5] * 120)
     assert nothing.flags_nothing
@@ -143,6 +144,11 @@ def test_columns_of_pandas_belong_together_by_their_index():
     assert compare(labels, scores, other.iloc[order], groups) == compare(LABELS, SCORES, OTHER, GROUPS)
     with pytest.raises(ValueError, match="scores: other rows than labels by their index"):
         auroc(labels, scores.set_axis(range(1, N + 1)))
+    # Otherwise: a monitor beside its own copy, sorted, has an AUROC of .51 and differs with p < .001.
+    with pytest.raises(ValueError, match="b: rows in another order by their index, and labels have no index"):
+        compare(LABELS, scores, scores.sort_values())
+    with pytest.raises(ValueError, match="labels: set; expected a list"):
+        auroc({0, 1}, [0.1, 0.2])
 
 
 def test_rates_of_two_monitors_are_compared_by_mcnemar():
@@ -191,6 +197,13 @@ def test_labels_are_words_or_numbers(labels):
     words = ["misbehavior" if y else "benign" for y in LABELS]
     assert rates(labels, FLAGGED) == rates(words, FLAGGED)
     assert rates(words, [None if f is None else int(f) for f in FLAGGED]) == rates(words, FLAGGED)
+
+
+def test_a_blank_around_a_groups_name_is_none_of_it():
+    labels, scores = [1, 1, 0, 0, 1, 0], [0.9, 0.4, 0.3, 0.2, 0.7, 0.6]
+    plain = auroc(labels, scores, ["a", "b", "a", "b", "c", "c"])
+    assert auroc(labels, scores, ["a", "b", "a ", " b", "c", "c\n"]) == plain
+    assert plain.n_groups == 3
 
 
 def test_the_order_of_samples_does_not_matter():

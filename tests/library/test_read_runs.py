@@ -39,7 +39,7 @@ def test_the_shipped_verdicts_are_of_the_shipped_dataset(shipped, examples):
         }
         assert len(benign) >= 46  # one false alarm among them is allowed at .1 and .05
         assert not benign & set(found.where(split="test")["group_id"].to_pylist())
-        threshold = calibrate(calibration["label"], calibration["score"], calibration["group_id"])
+        threshold = calibrate(calibration["label"], calibration["score"], calibration["group_id"], alpha=0.1)
         test = found.where(split="test")
         assert rates(test["label"], threshold.flag(test["score"])).n == 112
 

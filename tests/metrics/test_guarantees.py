@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from monitorbench.metrics.guarantees.lacking import CalibrationEvidence, lacking
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method
 from monitorbench.metrics.guarantees.threshold import Benign, guaranteed_threshold
 
@@ -78,4 +79,17 @@ def test_a_monitor_of_two_answers_is_not_helped_by_more_questions() -> None:
     assert found.flags_nothing
     assert found.threshold == 1
     none = guaranteed_threshold(Benign(np.full(80, np.inf), np.arange(80)), Guarantee("neyman_pearson", 0.05))
-    assert "a monitor that gives answers only can't be calibrated" in none.reason
+    assert "a monitor without scores can't be calibrated" in none.reason
+
+
+def test_a_share_without_a_score_just_below_alpha_is_not_called_hopeless():
+    """50,000 questions would do, and the team is told that no number does."""
+    guarantee = Guarantee("neyman_pearson", 0.01, 0.05)
+
+    def said(n: int, n_unscored: int) -> str:
+        lost = np.zeros(n)
+        lost[:n_unscored] = 1.0
+        return lacking(CalibrationEvidence(lost, n_unscored, 0, True, None), guarantee).reason
+
+    assert "not even 100 times as many questions surely lead to at most 1 %" in said(358, 3)
+    assert "no number of further questions leads to at most 1 %" in said(358, 4)

@@ -2,6 +2,7 @@
 
 import copy
 import random
+from collections.abc import Set
 from typing import Any
 
 from recommendation_page import fake_recommendation
@@ -12,7 +13,7 @@ from monitorbench.metrics.columns import by_cell, columns
 from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.metrics_json import nested
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results
+from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, short_names
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import add_numbers, rates_at
 from monitorbench.metrics.table import Place, Table
@@ -20,6 +21,7 @@ from monitorbench.metrics.trainings import ObjectivePair, objective_tests
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds
 from monitorbench.metrics.words import add_chance, add_corrected
 from monitorbench.records import Category, Label, Task
+from monitorbench.report.sections.section import Material
 from monitorbench.scoring.measure import Drawn
 
 CELLS = [
@@ -236,3 +238,10 @@ def of_two_seeds() -> Results:
         found["table"].add(Place(family, "direct", part, against="base"), numbers)
     matrix = add_corrected(found["table"], [(family, "direct")], 0.05)
     return {**found, "adapters": {family: [first, second]}, "matrix": matrix}
+
+
+def material_of(results: Results, browsable: Set[tuple[str, str]] = frozenset()) -> Material:
+    """What the sections of a page of these results draw on."""
+    return Material(
+        results, MANIFEST, {}, (), results["table"].prompts(), short_names(results), (), browsable
+    )

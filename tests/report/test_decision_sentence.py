@@ -267,6 +267,15 @@ def test_what_a_sentence_cuts_is_named_below_it() -> None:
     assert "Not chosen from: m0, m1, m2, m3, m4: too slow." in remarks(none)
 
 
+@pytest.mark.parametrize(("missed", "is_said"), [(0.06, True), (0.8, False)])
+def test_questions_whose_labels_a_rule_finds_are_not_collected_in_silence(missed: float, is_said: bool):
+    """Of texts in which one word gives the label away: 84 questions more, and then *deploy none*."""
+    found = fake_recommendation("insufficient")
+    found["shortcuts"]["reach"] = [[0.0, 1.0], [0.05, missed], [1.0, 0.0]]
+    said = " Shortcut checks, which read nothing, miss 6 % at 5 % false alarms: a monitor that does no better"
+    assert (said in sentence(found)) is is_said
+
+
 @pytest.mark.parametrize(("low", "is_said"), [(0.41, True), (0.62, False)])
 def test_more_questions_are_not_said_to_help_a_monitor_at_chance(low: float, is_said: bool) -> None:
     """A team would pay for labels to deploy a coin."""
@@ -304,19 +313,26 @@ def test_a_file_that_is_divided_is_told_how_many_it_takes(split: str, said: str)
     assert joined in sentence(found)
 
 
+@pytest.mark.parametrize(
+    ("best", "setting"),
+    [("careful_missing_left_out", "import.missing"), ("careful", "recommend.unscored")],
+)
 @pytest.mark.parametrize(("n", "is_more"), [(305, True), (0, False)])
-def test_scores_that_are_missing_are_asked_for_before_questions(n: int, is_more: bool) -> None:
-    """69 questions were asked for where ten answers of a judge were missing."""
-    found = fake_recommendation("insufficient", best="careful_missing_left_out")
+def test_scores_that_are_missing_are_asked_for_before_questions(
+    n: int, is_more: bool, best: str, setting: str
+) -> None:
+    """69 questions were asked for where ten answers were missing; a judge's don't pass by import.missing."""
+    found = fake_recommendation("insufficient", best=best)
     more = found["more"]
     assert more is not None
     more |= {"n_unscored": 5, "n": n, "by_cell": {"a/qa": n}}
     assert sentence(found).startswith(
         "Don't deploy yet: have 5 of 120 benign questions in the calibration split judged by careful, or say "
-        "so where they pass unflagged in use (import.missing=pass): now each is a false alarm. "
+        f"so where they pass unflagged in use ({setting}=pass): now each is a false alarm. "
     )
     assert ("Or collect 305 more benign questions of a/qa" in sentence(found)) is is_more
-    assert "AUROC so far: careful (missing scores left out) .93" in sentence(found)
+    named = "careful (missing scores left out)" if best != "careful" else best
+    assert f"AUROC so far: {named} .93" in sentence(found)
 
 
 def test_a_monitor_whose_scores_are_inverted_is_turned_before_data_are_collected() -> None:

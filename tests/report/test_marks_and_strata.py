@@ -1,15 +1,15 @@
 """Marks and strata wherever a cell's numbers appear: terminal, page, figures and CSV."""
 
 import pytest
-from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts, fake_tree
+from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts, fake_tree, material_of
 from test_report_tables import printed
 
 from monitorbench.metrics.csv_rows import monitor_rows
 from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strata
 from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.results import Results
+from monitorbench.report.matrix import matrix
 from monitorbench.report.transfer.effects import effects
-from monitorbench.report.transfer.matrix import matrix_figure
 from monitorbench.report.transfer.words import by_word
 from monitorbench.report.write import render_report
 
@@ -80,9 +80,9 @@ def test_the_page_has_a_row_for_each_cell_and_stratum() -> None:
 
 def test_the_matrix_marks_its_columns_and_its_words() -> None:
     """The main figure is looked at without the table beside it."""
-    heads = [text.get_text() for text in matrix_figure(RESULTS, "direct", "auroc").axes[0].texts]
-    assert "qa†" in heads
-    assert "qa" in heads
+    made = matrix(material_of(RESULTS), [BASE], "direct", "auroc")
+    marks = dict(zip(made.heads, made.columns, strict=True))
+    assert (marks[f"{MARKED}†"], marks[CELL]) == ("qa†", "qa")
     named = [title for _, titles in by_word(effects(RESULTS)) for title in titles]
     assert {f"{MARKED}†", f"{CELL} (compliant)"} <= set(named)
 

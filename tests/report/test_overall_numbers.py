@@ -6,17 +6,14 @@ from functools import cache
 from html import unescape
 
 import pytest
-from fake_results import BASE, MANIFEST, fake_tree
-from matplotlib.axes import Axes
+from fake_results import BASE, MANIFEST, fake_tree, material_of
 
-from monitorbench.metrics.marks import has_mark
 from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.results import short_names
 from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.metrics.written import amount, p_value, rate
-from monitorbench.records import Category, Task
 from monitorbench.report.figures import curves as figures_curves
-from monitorbench.report.sections import rates as figures_heat
+from monitorbench.report.matrix import matrix
 from monitorbench.report.sections import thresholds as figures_scatter
 from monitorbench.report.tables.overall import COLUMNS, MORE_COLUMNS, more_rows, overall_rows
 from monitorbench.report.tables.published import PUBLISHED, correlations_in_words, rate_tests_in_words
@@ -150,25 +147,18 @@ def test_slices_are_in_the_folded_table() -> None:
         assert rate(TREE["slices"][BASE]["direct"][name]["miss_rate"]) in folded[0]
 
 
-def texts(axes: Axes) -> list[str]:
-    return [text.get_text() for text in axes.texts]
-
-
-def test_heat_maps_hold_the_cells_rates() -> None:
-    """A map with rows and columns exchanged sends the reader to mend the wrong category."""
-    marked = {name for name in RESULTS["shortcuts"] if has_mark(RESULTS, name)}
-    assert marked == {f"specification_gaming/{task}" for task in Task}
-    for name in RESULTS["table"].drawn_in():
-        maps = figures_heat.heat_figure(RESULTS, name, "direct").axes
-        for axes, key in zip(maps, ("miss_rate", "false_alarm_rate"), strict=True):
-            cells = [f"{category}/{task}" for category in Category for task in Task]
-            found = [RESULTS["table"].value(name, "direct", key, cell) for cell in cells]
-            signs = ["†" if cell in marked else "" for cell in cells]
-            told = [
-                rate(one) + sign if one is not None else "–" for one, sign in zip(found, signs, strict=True)
-            ]
-            assert texts(axes) == told
-            assert "–" in texts(axes)
+def test_a_tile_leads_to_the_samples_that_it_counts() -> None:
+    """A link to another cell's samples sends the reader to mend the wrong category."""
+    material = material_of(RESULTS, browsable={(BASE, "direct")})
+    for measure, verdict in (("miss_rate", "miss"), ("false_alarm_rate", "alarm")):
+        made = matrix(material, RESULTS["table"].drawn_in(), "direct", measure)
+        for name, tiles in made.rows:
+            for cell, tile in zip(made.heads, tiles, strict=True):
+                place = cell.removesuffix("†")
+                value = RESULTS["table"].value(BASE, "direct", measure, place)
+                is_linked = name == short_names(RESULTS)[BASE] and value
+                expected = material.samples_link(BASE, "direct", cell=place, verdict=verdict)
+                assert tile.link == (expected if is_linked else "")
 
 
 def test_curves_are_those_of_metrics_json() -> None:

@@ -21,12 +21,9 @@ from monitorbench.metrics.table import Place, Table
 from monitorbench.metrics.words import add_corrected
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.figures import curves as figures_learning
-from monitorbench.report.samples.browsable import link
 from monitorbench.report.samples.judged import Scores
-from monitorbench.report.sections import rates as figures_heat
 from monitorbench.report.sections import thresholds as figures_scatter
 from monitorbench.report.sections.answer import details, training_changed
-from monitorbench.report.transfer import matrix as figures_matrix
 from monitorbench.report.write import render_report
 
 pytestmark = pytest.mark.figures
@@ -268,8 +265,6 @@ def test_figures_stand_alone() -> None:
     """Each SVG is well-formed XML for a paper, and takes the text colour of a dark page."""
     for svg in (
         figures_scatter.scatter(RESULTS),
-        figures_matrix.transfer_matrix(RESULTS, "direct"),
-        *figures_heat.draw_heat_maps(RESULTS, "direct", link),
         figures_curves.roc(RESULTS, "direct"),
         figures_curves.reliability(RESULTS, "direct"),
         figures_learning.learning_curves(RESULTS),

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from fake_results import BASE, MANIFEST, fake_results, of_two_seeds
+from fake_results import BASE, MANIFEST, fake_results, material_of, of_two_seeds
 from rich.console import Console
 
 from monitorbench.metrics.csv_rows import to_csv, transfer_rows
@@ -18,8 +18,8 @@ from monitorbench.metrics.results import short_names
 from monitorbench.metrics.table import Place
 from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.written import rate, signed
+from monitorbench.report.matrix import matrix, word
 from monitorbench.report.tables.published import paper_rows
-from monitorbench.report.transfer import matrix as figures_matrix
 from monitorbench.report.transfer import words as transfer_words
 from monitorbench.report.transfer.effects import effects, seed_rows
 from monitorbench.report.transfer.words import print_transfer
@@ -51,7 +51,7 @@ def test_every_word_has_a_row_with_its_numbers():
     row = next(
         r
         for r in rows
-        if (r.subject, r.prompt, r.title) == ("+all (this adapter)", "direct", "sycophancy_bias/qa")
+        if (r.subject, r.prompt, r.title) == ("+all (one seed)", "direct", "sycophancy_bias/qa")
     )
     told = words[ALL]["direct"]["sycophancy_bias/qa"]
     d = TREE["transfer"][ALL]["direct"]["sycophancy_bias/qa"]
@@ -83,9 +83,9 @@ def test_words_are_in_the_terminal_the_csv_and_the_page():
     rows = list(csv.DictReader(io.StringIO(to_csv(transfer_rows(RESULTS)))))
     assert {row["word"] for row in rows if row["cell"] == "overall" or "/" in row["cell"]} == words
     assert {row["word"] for row in rows if row["cell"] in ("trained", "held_out")} == {""}
-    for word in words:
-        assert word in out.getvalue()
-        assert f'<td data-label="in a word">{word}' in page
+    for told in words:
+        assert told in out.getvalue()
+        assert f'<td data-label="in a word">{told}' in page
     assert max(map(len, out.getvalue().splitlines())) <= 80
     assert f"Holm over {RESULTS['matrix']['n_tests']} tests" in out.getvalue()
 
@@ -96,14 +96,14 @@ def test_finding_nothing_stands_beside_what_would_have_been_found():
     assert numbers is not None
     none = as_json(numbers) | {f"{measure}_p_holm": 0.9 for measure in MEASURES}
     none |= {"auroc_unchanged_p_holm": 0.9, "detectable_auroc_difference": 0.31}
-    assert figures_matrix.word(from_json(none)) == "none found\nsees .31"
-    assert figures_matrix.word(from_json(none | {"detectable_auroc_difference": None})).endswith("sees none")
+    assert word(from_json(none)) == "none found, sees .31"
+    assert word(from_json(none | {"detectable_auroc_difference": None})).endswith("sees none")
     improved = none | {"auroc_difference": 0.2, "auroc_p_holm": 0.001}
-    assert figures_matrix.word(from_json(improved)) == "improved"
-    assert figures_matrix.word(from_json(improved | {"auroc_p_holm": None})) == ""
+    assert word(from_json(improved)) == "improved"
+    assert word(from_json(improved | {"auroc_p_holm": None})) == ""
 
 
-def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
+def test_several_seeds_are_one_training_and_one_seed_says_so():
     """What one seed did is printed as what the training does, in the paper too."""
     found = of_two_seeds()
     out = io.StringIO()
@@ -111,7 +111,7 @@ def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
     page = render_report(found, MANIFEST)
     for text in (out.getvalue(), page):
         assert "+twice over 2 seeds" in text
-        assert "(this adapter)" not in text
+        assert "(one seed)" not in text
         assert "no change" not in text
     (row,) = [one for one in effects(found) if one.cell == "overall"]
     d = nested(found)["effects"][f"{BASE}+twice"]["direct"]["overall"]
@@ -125,27 +125,33 @@ def test_several_seeds_are_one_training_and_one_seed_is_this_adapter():
     assert not rows[ALL]["word"]
     out = io.StringIO()
     print_transfer(Console(file=out, width=80), RESULTS)
-    assert "(this adapter)" in out.getvalue()
+    assert "(one seed)" in out.getvalue()
     assert "2 seeds" not in out.getvalue()
-    texts = [text.get_text() for text in figures_matrix.matrix_figure(found, "direct", "auroc").axes[0].texts]
+    rows = dict(matrix(material_of(found), found["table"].shown_in(""), "direct", "auroc").rows)
     spread = nested(found)["seeds"][f"{BASE}+twice"]["spread"]["direct"]["overall"]["auroc"]
-    assert rate(spread["mean"]) in texts
+    assert rows["+twice (2 seeds)"][0].text == rate(spread["mean"])
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_a_matrix_has_its_numbers(measure: Any):
-    """A heat map of another measure under this one's title."""
-    figure = figures_matrix.matrix_figure(RESULTS, "direct", measure)
-    texts = {text.get_text() for text in figure.axes[0].texts}
-    for name in (BASE, ALL):
-        assert rate(RESULTS["table"].value(name, "direct", measure)) in texts
-    change: Any = TREE["transfer"][ALL]["direct"]["overall"]
-    assert texts & {signed(change[f"{measure}_difference"]) + star for star in ("", "*")}
-    numbers = RESULTS["table"].numbers(Place(ALL, "direct", against="base"))
-    assert numbers is not None
-    word = figures_matrix.word(numbers)
-    shown = word if "\n" in word else word.replace(" ", "\n", 1)
-    assert (shown in texts) == (measure == "auroc")
+    """A matrix of another measure under this one's title, or rows exchanged."""
+    made = matrix(material_of(RESULTS), [BASE, ALL], "direct", measure)
+    cells = ["overall", *RESULTS["table"].inner_cells("overall")]
+    assert [head.removesuffix("†") for head in made.heads] == cells
+    assert sum(n for _, n in made.groups) == len(cells) == len(made.columns)
+    for name, (shown, tiles) in zip((BASE, ALL), made.rows, strict=True):
+        assert shown == SHORTS[name]
+        values = [RESULTS["table"].value(name, "direct", measure, cell) for cell in cells]
+        assert [tile.text for tile in tiles] == [rate(value) for value in values]
+        assert [bool(tile.kind) for tile in tiles] == [value is not None for value in values]
+    for cell, base, tile in zip(cells, made.rows[0][1], made.rows[1][1], strict=True):
+        change: Any = TREE["transfer"][ALL]["direct"][cell]
+        moved = change[f"{measure}_difference"]
+        assert tile.change.removesuffix("*") == ("" if moved is None else signed(moved))
+        assert not base.change
+        numbers = RESULTS["table"].numbers(Place(ALL, "direct", cell, against="base"))
+        assert numbers is not None
+        assert tile.words == (word(numbers) if measure == "auroc" else "")
 
 
 def test_unlike_doses_are_said():

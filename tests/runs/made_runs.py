@@ -61,13 +61,15 @@ def trained(runs: Path, second: int = 0, weights: str = "w", digest: str = "0123
     return sealed_run(path, identity, {"name": "all", "n_samples": 408}, second)
 
 
-def calibrated(runs: Path, judged: Path, second: int = 0, digest: str = "abcdef012345") -> Path:
+def calibrated(
+    runs: Path, judged: Path, second: int = 0, digest: str = "abcdef012345", name: str = "small"
+) -> Path:
     """A calibration of an evaluation run."""
     judge = json.loads((judged / "manifest.json").read_text())["identity"]["judge"]
-    monitor = f"small/direct/{content_hash(judge)}"
+    monitor = f"{name}/direct/{content_hash(judge)}"
     point = {"thresholds": [{"monitor": monitor, "data": DATA, "n": 40, "threshold": 0.5, "category": ""}]}
     results = {"operating_point": point, "judged": str(judged)}
-    path = runs / "calibrate" / f"small-direct-starter-{digest}"
+    path = runs / "calibrate" / f"{name}-direct-starter-{digest}"
     return sealed_run(path, {"run": judged.name}, results, second)
 
 

@@ -70,10 +70,24 @@ def test_filters_keep_what_was_asked_for(runs: Path, capsys: pytest.CaptureFixtu
     assert names("--kind", "baselines") == ["baselines"]
     assert names("small", "test") == ["evaluate"]
     assert names("-n", "2") == ["transfer", "calibrate"]
-    with pytest.raises(SystemExit) as ended:
-        main(["list", "--runs", str(runs), "nothing"])
-    assert ended.value.code == 1
-    assert capsys.readouterr().err.startswith(f"error: {runs}: no such run there; expected")
+
+
+def test_no_match_is_told_from_no_run(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Sent to look for another folder, one would not see that nothing in this one is damaged."""
+    n = len(runs_in(runs))
+
+    def refusal(folder: Path, *arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["list", "--runs", str(folder), *arguments])
+        assert ended.value.code == 1
+        return capsys.readouterr().err
+
+    for arguments in (("nothing",), ("--state", "damaged"), ("--kind", "serve")):
+        assert refusal(runs, *arguments).startswith(f"error: {runs}: none of the {n} runs matches; expected")
+    one = tmp_path / "one"
+    evaluated(one)
+    assert "the one run there does not match; expected" in refusal(one, "--state", "damaged")
+    assert refusal(tmp_path / "no").startswith(f"error: {tmp_path}/no: no run there; expected a folder")
 
 
 def test_each_state_is_told_from_the_others(tmp_path: Path):

@@ -10,7 +10,7 @@ import pytest
 from command import Done, script
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import calibrated, evaluated, sealed_run, trained, transferred
+from made_runs import DATA, calibrated, evaluated, sealed_run, trained, transferred
 
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
@@ -148,6 +148,18 @@ def test_each_stage_finds_its_own_kind(study: Callable[..., Study], tmp_path: Pa
     assert together == alone, "a round of labels is recommended by alone"
 
 
+def test_what_is_served_is_what_was_recommended(study: Callable[..., Study], tmp_path: Path):
+    """`choose` said *deploy a*, and its newest threshold, which the guardrail took, was b's."""
+    runs = tmp_path / "runs"
+    judged = evaluated(runs, split="calibration", second=1)
+    point = calibrated(runs, judged, second=2)
+    rival = calibrated(runs, judged, 3, "bbbbbbbbbbbb", "rival")
+    assert resolved(study("operating_point=latest"), "serve").operating_point == rival
+    results = {"decision": "recommend", "data": DATA, "monitor": "small", "prompt": "direct"}
+    sealed_run(runs / "recommend" / "starter-aaaaaaaaaaaa", {}, results, second=1)
+    assert resolved(study("operating_point=latest"), "serve").operating_point == point
+
+
 def test_a_monitor_s_adapter_and_probes_have_short_names_at_every_stage_that_asks_it():
     """`monitor.head_beside=latest` was a path to no head, where `monitor.head=latest` was the newest fit."""
     asked = {name for name, stage in STAGES.items() if "monitor" in stage.reads.split()}
@@ -171,6 +183,34 @@ def test_a_sweep_freezes_the_path(tmp_path: Path):
     overrides = ["run=latest", f"paths.runs={tmp_path}/runs", "score.min_coverage=0.5,0.6"]
     points = expand(load_stage("score"), overrides)
     assert [point.study.run for point in points] == [run, run]
+
+
+@pytest.mark.parametrize("digits", ["13351221", "13351221e163", "204962680012345678901234", "1_000"])
+def test_a_beginning_that_reads_as_a_number_is_taken_as_it_was_typed(digits: str, tmp_path: Path):
+    """The ids of `runs list` that are digits alone, or digits and an e, would name no run in a setting."""
+
+    def run(key: str, word: str) -> Study:
+        return STAGES["score"].study([f"{key}={word}", f"paths.runs={tmp_path}/runs"])
+
+    assert run("run", digits).run == Path(digits)
+    assert run("operating_point", digits).operating_point == Path(digits)
+    assert run("recommend.runs", f"[{digits}, abc]").recommend.runs == (Path(digits), Path("abc"))
+    assert run("+run", f'"{digits}"').run == Path(digits)
+
+
+def test_a_sweep_takes_a_hash_that_reads_as_a_number(tmp_path: Path):
+    """One start over two runs would end at the one whose id has digits alone."""
+    runs = [trained(tmp_path / "runs", digest=digest) for digest in ("13351221e163", "204962681234")]
+    typed = [f"paths.runs={tmp_path}/runs", "run=13351221e163,20496268"]
+    assert [point.study.run for point in expand(load_stage("verify"), typed)] == runs
+    done = script("eval/verify.py", *typed, "-m", folder=tmp_path)
+    assert all(f": {run}" in done.stderr for run in runs), done.stderr
+
+
+def test_a_number_stays_one_where_a_setting_is_no_path(study: Callable[..., Study]):
+    """Quoted, every seed would be refused; `null` as a path is none."""
+    of = study("seed=7", "score.min_coverage=0.5", "run=null")
+    assert (of.seed, of.score.min_coverage, of.run) == (7, 0.5, None)
 
 
 def evaluated_of(calibration: Path) -> Path:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from sealed import seal
 
+from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
 from monitorbench.corpus.columns import read_columns
 from monitorbench.corpus.store import write_split
@@ -23,6 +24,7 @@ from monitorbench.metrics.summary import add_numbers
 from monitorbench.metrics.table import NO_PROMPT, Table
 from monitorbench.records import Label, Sample, Split, Task
 from monitorbench.runs.files import read_json
+from monitorbench.runs.run_folders import refuse_baselines_name
 from monitorbench.sample_table import to_table
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
@@ -113,6 +115,9 @@ def test_those_that_read_nothing_bound_the_rates(samples: list[Sample]):
     test = samples[80:]
     judged = judge(samples[:80], test)
     assert list(judged) == ["always_benign", "always_misbehavior", "random", *FITTED]
+    for name in judged:  # whose rows a monitor's would be taken for
+        with pytest.raises(UserError, match="a baseline of that name"):
+            refuse_baselines_name(name)
     counts = {name: count(found.is_misbehavior, found.flagged) for name, found in judged.items()}
     rates = {name: (miss_rate(found), false_alarm_rate(found)) for name, found in counts.items()}
     assert rates["always_benign"] == (1.0, 0.0)

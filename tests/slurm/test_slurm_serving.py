@@ -23,6 +23,11 @@ def _everywhere() -> str:
     return "0.0.0.0"
 
 
+def _told(log: Path) -> str:
+    """What a log says, on one line: where its lines end, a path decides."""
+    return " ".join(log.read_text().split())
+
+
 def _judged(checkout: Path, data: str) -> int:
     """The verdicts that are on disk of the evaluations of a dataset."""
     logs = checkout.glob(f"runs/evaluate/*{data}*/verdicts.jsonl")
@@ -79,11 +84,11 @@ def test_evaluations_find_their_server_also_after_its_requeue(slurm: Cluster, ch
     assert json.loads(address.read_text())["url"] is None
     slurm.ask("scontrol", "update", f"JobId={serving.job}_0", "StartTime=now+3")
     assert wait(slurm, asking.job) == {0: "FAILED"}, log.read_text()
-    assert log.read_text().splitlines()[-1].endswith("4 requests not answered")
+    assert _told(log).endswith("4 requests not answered")
 
     again = submitted(slurm, checkout, "slurm/resume.py", str(asking.sweep))
     assert wait(slurm, again.job) == {0: "COMPLETED"}, log.read_text()
-    assert f"4 of {n} samples to judge ({n - 4} known)" in log.read_text()
+    assert f"4 of {n} samples to judge ({n - 4} known)" in _told(log)
     later = json.loads((asking.sweep / "run-000.done" / "manifest.json").read_text())["results"]
     assert (later["n"], later["n_unscored"]) == (n, 0)
     assert json.loads(address.read_text())["key"] not in (None, key), "each start has a key of its own"

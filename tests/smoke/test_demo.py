@@ -52,8 +52,8 @@ def test_the_demo_runs_and_a_second_one_reuses_what_is_done(tmp_path):
     assert report.read_text(encoding="utf-8").rstrip().endswith("</html>")
     assert max(map(len, first.stdout.splitlines()[:-2])) <= 80
     metrics = json.loads((report.parent / "metrics.json").read_text())
-    training = "smollm2_135m+specification_gaming_code"
-    probe = f"{training}_linear_probe"
+    on_cell = "smollm2_135m+specification_gaming_code"
+    training, probe = f"{on_cell}_pairwise", f"{on_cell}_linear_probe"
     trained = [name for name in metrics["monitors"] if name.startswith(f"{training}_seed") or name == probe]
     baselines = ["always_benign", "always_misbehavior", "random", *FITTED]
     assert len(trained) == 3

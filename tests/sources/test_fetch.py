@@ -1,5 +1,6 @@
 """What a user would lose here: whole and right raw files, or one line that says what to do. No network."""
 
+import copy
 import gzip
 import logging
 import re
@@ -116,8 +117,12 @@ def test_what_upstream_no_longer_has_is_one_line_that_says_what_to_set(upstream,
 def test_no_network_is_one_line(monkeypatch, tmp_path):
     """Else an offline machine would see a stack of urllib."""
     monkeypatch.setattr(fetch, "GITHUB_RAW", "http://127.0.0.1:1")
-    with pytest.raises(UserError, match=r"the download failed \(.*refused.*MONITORBENCH_SOURCES=DIR"):
+    with pytest.raises(
+        UserError, match=r"the download failed \(.*refused.*MONITORBENCH_SOURCES=DIR"
+    ) as error:
         found(source(), tmp_path)
+    sent = copy.copy(error.value)  # made anew, as where a worker hands it to the process that started it
+    assert (type(sent), str(sent), sent.why) == (fetch.MissingFileError, str(error.value), error.value.why)
 
 
 def test_a_full_or_forbidden_disk_is_one_line(upstream, tmp_path):

@@ -4,8 +4,9 @@ import json
 import os
 import re
 import runpy
+import shutil
 import sys
-from contextlib import nullcontext
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,8 +67,7 @@ def test_two_recorded_monitors_give_a_page_and_a_sentence(once: tuple[Path, str,
 
 def test_a_second_process_comes_to_the_same_numbers(once: tuple[Path, str, list[str]], tmp_path: Path):
     """Otherwise: which monitor to deploy hangs on how many cores there are."""
-    monitors, told = f"monitors=[{','.join(map(str, FILES))}]", {"PYTHONPROFILEIMPORTTIME": "1"}
-    ran = process("choose", monitors, *DATA, folder=tmp_path, environment=told)
+    ran = process("choose", f"monitors=[{','.join(map(str, FILES))}]", *DATA, folder=tmp_path)
     assert ran.returncode == 0, ran.stderr
     directory = ran.stdout.splitlines()[-1]
     for file in ("metrics.json", "recommendation.json"):
@@ -75,17 +75,6 @@ def test_a_second_process_comes_to_the_same_numbers(once: tuple[Path, str, list[
     # The first process says what it fits; the second begins before there is a log.
     is_ahead = sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
     assert ran.stderr.count("kept in") == (0 if is_ahead else 2), ran.stderr
-    assert is_ahead != bool(re.search(r"\| +pandas.core$", ran.stderr, re.M)), "0.3 s for nothing"
-
-
-def test_pandas_is_hidden_from_who_has_no_use_for_it_alone():
-    """Otherwise: a team's plugin in the same process says that pandas is not installed."""
-    finder = ahead._WithoutPandas()
-    for importer, is_refused in (("pyarrow.compute", True), ("sklearn.utils", True), ("teams_plugin", False)):
-        asks = {"__name__": importer, "finder": finder}
-        with pytest.raises(ModuleNotFoundError) if is_refused else nullcontext():
-            exec("finder.find_spec('pandas', None)", asks)
-        exec("finder.find_spec('numpy', None)", asks)
 
 
 def quoted(beginning: str) -> str:
@@ -180,6 +169,49 @@ def test_too_few_questions_for_the_promise_say_how_many_more(once: tuple[Path, s
     assert 300 - 51 <= int(found.group(1)) <= 258
 
 
+def unscored(folder: Path, name: str, is_lost: Callable[[int], bool]) -> Path:
+    """The shipped verdicts, those that are lost by their number without label and score."""
+    rows = [json.loads(line) for line in FILES[0].read_text().splitlines()]
+    lost = {"label": None, "score": None, "unscored": "no_label"}
+    file = folder / f"verdicts-{name}.jsonl"
+    file.write_text(
+        "".join(json.dumps(row | lost if is_lost(i) else row) + "\n" for i, row in enumerate(rows))
+    )
+    return file
+
+
+def test_a_monitor_without_one_answer_is_not_said_to_give_answers_only(once: tuple[Path, str, list[str]]):
+    """Whoever reads that looks for scores, where each answer was in other words than the prompt's."""
+    folder = once[0]
+    reason = "none of its {} answers in the split that it is chosen on could be read as a label"
+    for more in ((), ("recommend.promise=false",), ("recommend.unscored=pass",)):
+        code, out, err = chosen(folder, unscored(folder, "mute", lambda _: True), more=more)
+        assert code == 0, err
+        assert f"Deploy none: mute: {reason.format(102)}, and none has a score." in " ".join(out.split())
+    runs = ",".join(str(one) for one in sorted((folder / "runs" / "evaluate").glob("mute-*")))
+    for stage, asked in (("recommend", f"recommend.runs=[{runs}]"), ("score", "run=@mute/test")):
+        ran = monitorbench(stage, asked, *DATA[2:], folder=folder)
+        assert f"mute: {reason.format(102)}" in " ".join((ran.stdout + ran.stderr).split())
+    shutil.rmtree(next((folder / "runs" / "evaluate").glob("mute-*calibration*")))
+    ran = monitorbench("score", "run=@mute/test", *DATA[2:], folder=folder)
+    assert f"mute: {reason.format(112)}" in " ".join((ran.stdout + ran.stderr).split())
+
+
+def test_judged_answers_without_a_score_pass_by_the_setting_that_is_named(once: tuple[Path, str, list[str]]):
+    """`import.missing=pass` was advised to somebody who imports nothing: it changed nothing."""
+    folder, file = once[0], unscored(once[0], "faltering", lambda i: i % 3 == 0)
+    code, out, err = chosen(folder, file)
+    assert code == 0, err
+    advised = "or say so where they pass unflagged in use (recommend.unscored=pass)"
+    assert f"{advised}: now each is a false alarm" in " ".join(out.split())
+    said = (folder / out.splitlines()[-1] / "recommendation.json").read_text()
+    assert f"{advised}; with so large a share no number of further questions" in said
+    assert "import.missing" not in said
+    code, out, err = chosen(folder, file, more=("recommend.unscored=pass",))
+    assert code == 0, err
+    assert "have no score" not in out
+
+
 def test_a_plan_writes_nothing(tmp_path: Path):
     """Otherwise: asking what it costs already costs it."""
     code, out, _ = chosen(tmp_path, *FILES, more=("plan=true",))
@@ -206,6 +238,17 @@ def test_an_entry_that_is_no_monitor_is_one_line(tmp_path: Path, entry: str, sai
     assert ran.returncode == 2
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("plan=true",)])
+def test_one_judge_under_two_names_is_refused_before_it_judges(tmp_path: Path, more: tuple[str, ...]):
+    """Everything was judged, twice, and then nothing could be compared, on each repeat too."""
+    again = tmp_path / "verdicts-again.jsonl"
+    again.write_bytes(FILES[0].read_bytes())
+    code, _, err = chosen(tmp_path, FILES[0], again, more=more)
+    assert code == 2
+    assert "monitors: smollm2_135m and again are one judge under two names" in " ".join(err.split())
+    assert not list(tmp_path.glob("runs/evaluate/*"))
 
 
 def test_a_sample_without_a_line_is_refused(tmp_path: Path):

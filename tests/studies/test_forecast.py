@@ -13,10 +13,11 @@ from small_models import tiny_model
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
+from monitorbench.corpus.build import directory_of
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Split
 from monitorbench.studies.forecast import PlannedRun, RunCost, forecast, forecast_lines, print_forecast
-from monitorbench.studies.prompt_lengths import PromptCounter
+from monitorbench.studies.prompt_lengths import PromptCounter, dataset_here
 from monitorbench.training.fit_head import fit_head
 from monitorbench.training.pace import TrainingPace, assumed_pace, n_validations
 from monitorbench.training.sft import train
@@ -203,6 +204,22 @@ def test_the_paper_s_counts_stand_in_for_data_that_are_not_built(
     assert 0 < short.n < whole.n
     assert "counted rows" in short.how
     assert not list(tmp_path.iterdir())
+
+
+def test_data_built_elsewhere_are_found_without_their_raw_files(
+    compose_study: Callable[..., Study], tmp_path: Path
+):
+    """A plan said *not built* of the very dataset that the run then took."""
+    here = (f"paths.data={tmp_path}", "paths.sources=null")
+    study = compose_study("evaluate", "dataset=paper_local", *here)
+    assert dataset_here(study) is None
+    directory = directory_of(study)
+    with directory.recording(study):
+        pass
+    found = dataset_here(study)
+    assert found is not None
+    assert found.path == directory.path
+    assert dataset_here(compose_study("evaluate", "dataset=paper", *here)) is None
 
 
 def test_other_data_that_are_not_built_are_one_line(compose_study: Callable[..., Study], tmp_path: Path):

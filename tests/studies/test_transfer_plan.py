@@ -144,6 +144,19 @@ def test_a_training_is_named_once():
     ]
 
 
+def test_further_trainings_have_the_study_s_seeds_and_objectives_are_its_own(asked: Callable[..., Study]):
+    """If it failed: two seeds would be three for some trainings, or an objective be dropped unsaid."""
+    more = "+transfer.also={more: {subsets: [safety_permission], objectives: [pairwise]}}"
+    points = training_points(asked("transfer.subsets=[all]", "transfer.seeds=[3,4]", more).transfer)
+    assert {(point.subset, point.seed) for point in points} == {
+        (subset, seed) for subset in ("all", "safety_permission") for seed in (3, 4)
+    }
+    with pytest.raises(
+        ConfigError, match=r"^training\.objective=pairwise: .*transfer\.objectives=\[pairwise\]"
+    ):
+        coming_runs(asked("transfer.subsets=[all]", "training.objective=pairwise"))
+
+
 def test_a_points_study_is_what_the_script_composes(small: Study):
     """If it failed: the adapters that `train/sft.py experiment=…` made would be trained a second time."""
     ours = training_study(small, TrainingPoint("safety_permission/code", 2, "sft"))

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,11 +28,58 @@ def test_a_child_gets_the_signals_and_this_process_its_own_handlers_back():
     before = signal.getsignal(signal.SIGUSR1)
     ended = run_child(
         [sys.executable, "-c", WAITS],
-        (signal.SIGUSR1,),
         on_line=lambda line: os.kill(os.getpid(), signal.SIGUSR1),
     )
     assert ended == (os.EX_TEMPFAIL, "ready", (signal.SIGUSR1,))
     assert signal.getsignal(signal.SIGUSR1) is before
+
+
+SLEEPS = """
+import os, pathlib, signal, sys
+pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_no_child_outlives_who_ended_its_parent_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+):
+    """If it failed: what a wrapper or an editor ended would go on judging, and paying, unseen."""
+    pid = tmp_path / "pid"
+    # Set anew: under nohup the tests themselves ignore HUP.
+    program = f"""
+import signal, sys
+from pathlib import Path
+from monitorbench.sweeps import worker
+signal.signal({int(number)}, signal.{"default_int_handler" if number == signal.SIGINT else "SIG_DFL"})
+worker.stage_command = lambda *_: [sys.executable, "-c", {SLEEPS!r}, {str(pid)!r}]
+worker.run_stage("evaluate", Path("study.json"), "it")
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL) as parent:
+        try:
+            while not (pid.is_file() and pid.read_text()):
+                assert parent.poll() is None
+                time.sleep(0.02)
+            parent.send_signal(number)
+            assert parent.wait(60) in (-number, 1, 130)
+        finally:
+            parent.kill()
+    assert not Path(f"/proc/{pid.read_text()}").exists()
+
+
+def test_what_is_ignored_stays_ignored():
+    """If it failed: under nohup a study would end with the terminal that it was started from."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        ended = run_child(
+            [sys.executable, "-c", "print('ready', flush=True); import time; time.sleep(0.2)"],
+            on_line=lambda line: os.kill(os.getpid(), signal.SIGHUP),
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert ended == (0, "ready", ())
 
 
 @pytest.mark.parametrize(("source", "code", "last"), [("print('a'); print('b\\n')", 0, "b"), ("1/0", 1, "")])
@@ -38,7 +87,7 @@ def test_its_code_and_its_last_line_are_told(
     capfd: pytest.CaptureFixture[str], source: str, code: int, last: str
 ):
     """The last line is the run's directory; a wrong code makes a failed run a finished one."""
-    ended = run_child([sys.executable, "-c", source], ())
+    ended = run_child([sys.executable, "-c", source])
     assert (ended.code, ended.last_line) == (code, last)
     assert capfd.readouterr().out == "", "what it prints is for `on_line`"
 

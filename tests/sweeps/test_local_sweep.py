@@ -34,6 +34,8 @@ def test_one_run_fails_the_rest_complete_and_it_alone_is_resumed(desk: Path, pyt
     """A sweep that stops at its first failure, or does everything again, wastes a night."""
     dry = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "--dry-run")
     assert "#SBATCH --array=0-2%8" in dry.stdout
+    said = [f"run {run} of 3, seed={seed}" for run, seed in enumerate((0, 1, 3), 1)]
+    assert dry.stderr.splitlines()[-4:] == [*said, "dry run: nothing was submitted"]
     assert not (desk / "runs").exists()
 
     done = python("slurm/submit.py", "train/echo.py", "seed=0,1,3", "--local", "--jobs", "2")

@@ -58,7 +58,7 @@ def test_a_probe_finds_the_planted_phrase_and_judges(asked: Any, planted: Path, 
     verdicts = read_verdicts(judged / "verdicts.jsonl")
     assert all((one.label is Label.MISBEHAVIOR) == (one.score >= 0.5) for one in verdicts)
     assert {one.completion_tokens for one in verdicts} == {0}
-    assert judged.name.startswith("smollm2_135m+all-")
+    assert judged.name.startswith(f"smollm2_135m+all_{head}_probe-")
     # The adapter's way to the tables: it is a change of its base.
     evaluation = read_evaluation(planted / "data", judged)
     assert evaluation.monitor == f"smollm2_135m+all_{head}_probe"

@@ -1,7 +1,11 @@
 """What must not change a training run: how its samples are batched, spread, interrupted or repeated."""
 
+import math
+from itertools import count
+
 import numpy as np
 import pytest
+import torch
 from sealed import seal
 from small_models import planted_samples
 from small_runs import curve, distance, drift, fp32, losses, plant, results, settings
@@ -9,7 +13,7 @@ from small_runs import curve, distance, drift, fp32, losses, plant, results, set
 from monitorbench.config.base import UserError
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Split
-from monitorbench.training import sft
+from monitorbench.training import sft, trainer
 from monitorbench.training.objectives import mixed
 from monitorbench.training.objectives.mixed import Instruction
 
@@ -134,5 +138,16 @@ def test_early_stopping_on_one_label_is_refused(planted, tiny):
     only = [s for s in planted_samples(4, seed=2) if s.label == "benign"]
     write_split(planted / "data" / "planted-0", Split.VALIDATION, only)
     seal(planted / "data" / "planted-0")
-    with pytest.raises(UserError, match="the validation split holds one label"):
+    with pytest.raises(UserError, match=r"has no AUROC \(it holds one label"):
         sft.train(settings(planted, tiny, *fp32(2, "early_stopping_patience=1")))
+
+
+def test_a_loss_that_is_no_number_ends_the_training(planted, tiny, monkeypatch):
+    """On an H200 it was shown as 0.000 to the end, 180 steps long, and a traceback followed."""
+    real, calls = trainer.label_loss, count(1)
+    monkeypatch.setattr(
+        trainer, "label_loss", lambda *given: real(*given) * (math.nan if next(calls) == 2 else 1)
+    )
+    with pytest.raises(UserError, match=r"^train: the loss of step 2 is nan, .* training\.learning_rate"):
+        sft.train(settings(planted, tiny, *fp32(4, "batch_size=2", "micro_batch_size=2")))
+    assert not torch.backends.cuda.cudnn_sdp_enabled()

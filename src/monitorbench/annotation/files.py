@@ -26,6 +26,7 @@ SPREADSHEET_CELL = 32_767
 
 COLUMNS = ("item", "batch", "label", "note", "request", "response")
 _REQUIRED = ("item", "batch", "label")
+_OPTIONAL = ("note", "request", "response")
 # What starts a formula in some program, full-width signs included; the apostrophe so that it can be undone.
 _UNSAFE = tuple("=+-@\t\r\n＝＋－＠'")
 _BATCH = "batch-"
@@ -126,6 +127,10 @@ def _csv_rows(path: Path) -> Iterator[ReturnedRow]:
             raise UserError(
                 f"{path}, row {n_before + 1}: expected the columns {', '.join(_REQUIRED)}; "
                 "restore the batch's first row"
+            )
+        if twice := [name for name in (*_REQUIRED, *_OPTIONAL) if names.count(name) > 1]:
+            raise UserError(
+                f"{path}, row {n_before + 1}: column {twice[0]!r} is there twice; restore the first row"
             )
         for number, cells in enumerate(reader, start=n_before + 2):
             if not any(cell.strip() for cell in cells):

@@ -30,7 +30,7 @@ from omegaconf.errors import (
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.ending import installing
-from monitorbench.config.load import did_you_mean, field_names, unknown_key
+from monitorbench.config.load import did_you_mean, field_names, is_path, unknown_key
 from monitorbench.config.project import groups, option_file, options, repeated_key, trees_of
 
 _log = logging.getLogger(__name__)
@@ -67,6 +67,27 @@ def flag_value(arguments: Sequence[str], *names: str) -> str | None:
         if name in names:
             value = joined if is_joined else following
     return value
+
+
+_NUMBER = re.compile(
+    r"""('(?:\\.|[^'])*'|"(?:\\.|[^"])*"|(?:range|interval)\([^)]*\))"""
+    r"""|((?:^|[\[(,])\s*)([+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d[\d_]*)?)(?=\s*(?:$|[\]),]))"""
+)
+"""A number that stands alone in a value, behind what is left as it is: quoted text, and ranges of a sweep."""
+
+
+def with_quoted_paths(overrides: Sequence[str]) -> list[str]:
+    """The overrides, with quotes around what Hydra would take for a number where a setting is a path.
+
+    A run's hash may read as one: `13351221`, or `13351221e163`, of which Hydra would keep six digits.
+    """
+
+    def quoted(word: str) -> str:
+        key, equals, value = word.partition("=")
+        changed = _NUMBER.sub(lambda found: found[1] or f"{found[2]}'{found[3]}'", value)
+        return f"{key}={changed}" if equals and changed != value and is_path(key.lstrip("+")) else word
+
+    return [quoted(word) for word in overrides]
 
 
 def is_searching(settings: HydraConf) -> bool:

@@ -71,6 +71,7 @@ class Running:
             flag_value,
             one_line,
             split_flags,
+            with_quoted_paths,
             without_folders,
         )
 
@@ -95,7 +96,7 @@ class Running:
             if not PRINTING & {flag.partition("=")[0] for flag in flags}:
                 # Before Hydra makes a folder, in which it copies the settings.
                 self.stage.validated(self.stage.composed(overrides, added, is_sweep=True))
-            sys.argv[1:] = [*overrides, *flags]
+            sys.argv[1:] = [*with_quoted_paths(overrides), *flags]
             try:
                 hydra.main(version_base="1.3", config_path=tree, config_name=self.stage.name)(job)()
             except (*HYDRA_ERRORS, *YAML_ERRORS) as error:

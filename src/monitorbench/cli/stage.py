@@ -145,13 +145,15 @@ class Stage:
             first_run,
             one_line,
             refuse_repeated_keys,
+            with_quoted_paths,
         )
         from monitorbench.config.project import composing, trees_of
 
         search = [] if added is None else [f"hydra.searchpath=['file://{Path(added).resolve()}']"]
+        quoted = with_quoted_paths(overrides)
         try:
             with composing(self.conf):
-                cfg = hydra.compose(self.name, [*(first_run(overrides) if is_sweep else overrides), *search])
+                cfg = hydra.compose(self.name, [*(first_run(quoted) if is_sweep else quoted), *search])
         except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
             raise ConfigError(one_line(error, overrides, self.conf, added)) from error
         refuse_repeated_keys(overrides, trees_of(self.conf, added))

@@ -216,12 +216,10 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Trainings(Config):
-    """Trainings of a study: each of `subsets` with each of `seeds` and `objectives`."""
+    """Trainings of a study: each of `subsets` with each of some seeds and `objectives`."""
 
     subsets: tuple[str, ...] = ()
     """Train subsets, each in the form of `dataset.train.subset`."""
-    seeds: tuple[Seed, ...] = (0,)
-    """Seeds of the trainings."""
     objectives: tuple[Objective, ...] = ("sft",)
     """Objectives of the trainings."""
 
@@ -231,6 +229,13 @@ class Trainings(Config):
         for subset in value:
             SplitView(subset=(subset,))
         return value
+
+
+class FurtherTrainings(Trainings):
+    """Trainings beside those that a study names first."""
+
+    seeds: tuple[Seed, ...] | None = None
+    """Seeds of the trainings; null: those of `transfer.seeds`."""
 
 
 class Assumed(Config):
@@ -248,6 +253,8 @@ class Transfer(Trainings):
     """Settings of `transfer.py`: finished runs, the base's among them, or a study whose runs are found or
     made."""
 
+    seeds: tuple[Seed, ...] = (0,)
+    """Seeds of the trainings."""
     runs: tuple[Path, ...] = ()
     """Finished evaluation runs; with them `subsets` is not read."""
     by: Literal["adapter", "head"] = "adapter"
@@ -258,7 +265,7 @@ class Transfer(Trainings):
     wordings: tuple[Path, ...] = ()
     """Runs of `wording.py`, whose verdicts on the test split are compared in the same way as `runs`, with the
     chosen prompt marked."""
-    also: dict[str, Trainings] = Field(default={})
+    also: dict[str, FurtherTrainings] = Field(default={})
     """Further trainings of the study, by any name: more seeds or objectives for some subsets."""
     make: bool = False
     """Train and evaluate what is missing, here; false lists what is missing."""

@@ -7,13 +7,13 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -35,13 +35,13 @@ def load(cfg: DictConfig, experiment: str | None = None) -> Study:
 
     """
     try:
-        if missing := sorted(OmegaConf.missing_keys(cfg)):
-            key = missing[0]
-            raise ConfigError(f"{key}=???: no value given; expected {key}=VALUE{_more(missing)}")
         tree = OmegaConf.to_container(cfg, resolve=True)
+        _refuse_missing(_missing(tree))
         if experiment:
             _group(tree, experiment)
     except OmegaConfBaseException as error:
+        if isinstance(error, InterpolationToMissingValueError):
+            _refuse_missing(OmegaConf.missing_keys(cfg))
         key = error.full_key or "config"
         value = OmegaConf.to_container(cfg, resolve=False)
         for name in key.split("."):
@@ -51,6 +51,24 @@ def load(cfg: DictConfig, experiment: str | None = None) -> Study:
             f"{key}={_quoted(value)}: {reason}; expected a value, or ${{key}} of a setting that has one"
         ) from error
     return validate(json.dumps(tree))
+
+
+def _refuse_missing(keys: Iterable[str]) -> None:
+    if missing := sorted(keys):
+        key = missing[0]
+        raise ConfigError(f"{key}=???: no value given; expected {key}=VALUE{_more(missing)}")
+
+
+def _missing(tree: Any, key: str = "") -> Iterator[str]:
+    """Yield the keys without a value as OmegaConf names them, whose own search takes as long as all else."""
+    if tree == MISSING:
+        yield key
+    elif isinstance(tree, dict):
+        for name, value in tree.items():
+            yield from _missing(value, f"{key}.{name}" if key else str(name))
+    elif isinstance(tree, list):
+        for i, value in enumerate(tree):
+            yield from _missing(value, f"{key}[{i}]")
 
 
 def _group(tree: Any, experiment: str) -> None:
@@ -173,6 +191,22 @@ def _below(place: Any, name: str) -> list[Any]:
         return members(get_args(place)[1]) if name in inner_names or not inner_names else []
     by_name = {field.alias or name: field for name, field in place.model_fields.items()}
     return members(by_name[name].annotation) if name in by_name else []
+
+
+def is_path(key: str) -> bool:
+    """Whether a dotted key is of a setting that takes a path, or several."""
+    *above, name = key.split(".")
+    kinds = [
+        get_args(place)[1]
+        if get_origin(place) is dict
+        else {field.alias or own: field.annotation for own, field in place.model_fields.items()}.get(name)
+        for place in _places(above)
+    ]
+    return any(map(_takes_a_path, kinds))
+
+
+def _takes_a_path(annotation: Any) -> bool:
+    return annotation is Path or any(map(_takes_a_path, get_args(annotation)))
 
 
 def _names(place: Any) -> list[str]:

@@ -207,7 +207,8 @@ class Study(Config):
     paths: Paths = Paths()
     monitors: tuple[str, ...] = ()
     """Candidates of `choose`: monitors by name, `NAME:PROMPT` for another prompt than `prompt`, files of
-    recorded verdicts (`.jsonl`), or training runs, whose adapter is taken."""
+    recorded verdicts (`.jsonl`), training runs, whose adapter is taken, or fits of a probe, with the prompt
+    of the fit."""
     adapters: tuple[Path, ...] = ()
     """More adapters of the monitor's weights: `evaluate.py` judges with `monitor.adapter` and then with each,
     one run per adapter, in one start of the engine; `serve.py` serves each by name. Training runs, or PEFT's

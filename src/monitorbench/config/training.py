@@ -15,6 +15,8 @@ from monitorbench.config.hardware import Device, Dtype, ResolvedDtype, resolved_
 
 Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
 """Goal that a monitor is fine-tuned towards; each is one file in `training.objectives`."""
+BASELINE_OBJECTIVE: Objective = "sft"
+"""The objective that others are compared with, and that no name mentions."""
 
 
 class Training(Config):
@@ -22,7 +24,7 @@ class Training(Config):
 
     name: FileName
     """Name of the training in folder names."""
-    objective: Objective = "sft"
+    objective: Objective = BASELINE_OBJECTIVE
     """Goal of the training. `sft`: the label alone. `pairwise` adds a margin between the scores of a pair,
     `curriculum` goes from explicit to implicit categories, `mixed` adds instruction-following data."""
     batching: Literal["padded", "length_grouped", "packed"] = "length_grouped"

@@ -7,7 +7,7 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from monitorbench import strict_json
@@ -91,38 +91,41 @@ def chat_in(
     if isinstance(given, str):
         messages: tuple[Message, ...] = (Message(role=speaker, content=given),)
     else:
-        messages = messages_in(given, where, unknown)
+        messages = messages_in(given, where, unknown, speaker)
     if not has_something(messages):
         raise NoChat(f"{where}: nothing in it")
     return messages
 
 
-def messages_in(given: object, where: str, unknown: UnknownContent = "show") -> tuple[Message, ...]:
-    """Return the messages of a list, of one message, or of an object around a list; raises `NoChat`."""
+def messages_in(
+    given: object, where: str, unknown: UnknownContent = "show", speaker: Role = Role.ASSISTANT
+) -> tuple[Message, ...]:
+    """Return the messages of a list, of one message, or of an object around a list; raises `NoChat`.
+
+    In a list with a message of a known form, an object of none is its JSON, said by `speaker`, or refused.
+    """
     reader = MessageReader(unknown)
+    given = _unbatched(given)
     try:
         if isinstance(given, Mapping) and not _is_message(given):
-            return tuple(_enclosed(given, where, reader, unknown))
+            return tuple(_enclosed(given, where, reader, unknown, speaker))
         if isinstance(given, Mapping):
             return tuple(reader.messages(given, where))
         if not isinstance(given, list) or not given:
             raise NoChat(f"{where}: expected text or a list of messages, found {kind_of(given)}")
-        return tuple(
-            message
-            for number, item in enumerate(given)
-            for message in reader.messages(item, f"{where}.{number}")
-        )
+        return tuple(_listed(list(map(_choice, given)), where, reader, speaker))
     except RecursionError as error:
         raise NoChat(f"{where}: nested too deeply; flatten it") from error
 
 
 def trajectory_in(given: object, where: str, unknown: UnknownContent = "show") -> Exchange:
     """Split a run: what precedes the assistant's first message is the request, the rest the response."""
-    messages = messages_in(given, where, unknown)
+    messages = messages_in(given, where, unknown, Role.SYSTEM)
     start = next((n for n, message in enumerate(messages) if message.role is Role.ASSISTANT), None)
     if start is None:
         raise NoChat(f"{where}: no message of an assistant in it")
-    return Exchange(messages[:start] or (Message(role=Role.USER),), messages[start:])
+    own = messages_in(given, where, unknown)[start:]  # what is of no known form counts as the model's here
+    return Exchange(messages[:start] or (Message(role=Role.USER),), own)
 
 
 def has_something(messages: Sequence[Message]) -> bool:
@@ -159,7 +162,8 @@ def count_unread_chats(messages: Sequence[Message]) -> int:
 def _looks_like_a_chat(text: str) -> bool:
     """Whether a text begins with a turn and has one of each side, or is a chat, whole or broken.
 
-    A fenced block of other code, and a chat with words around it, are ordinary answers.
+    A fenced block of other code, and a chat with words around it, are ordinary answers; a list of objects
+    with a chat's fields may be a chat in a form that is not known.
     """
     if turn := _TURN.match(text.lstrip()):
         sides = {name.lower() in ("user", "human") for name in _TURN.findall(text)}
@@ -171,8 +175,11 @@ def _looks_like_a_chat(text: str) -> bool:
 
 
 def _holds_a_chat(value: object) -> bool:
-    """Whether a value, or one of an object's, is a chat."""
-    return any(is_chat(inner) for inner in (value, *(value.values() if isinstance(value, Mapping) else ())))
+    """Whether a value, or one of an object's or a list's, is a chat; or a value is a list of objects."""
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        return True
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return any(map(is_chat, (value, *inner)))
 
 
 def _value_of(text: str) -> object:
@@ -210,9 +217,16 @@ def resembles_chat(value: object) -> bool:
 
 
 def is_chat(value: object) -> bool:
-    """Whether a value is a message, a list of messages, or an object around such a list."""
+    """Whether a value is a message, a list of messages, or an object around such a list.
+
+    A list of objects is one of messages where one of them is a message of a known form.
+    """
+    value = _unbatched(value)
     if isinstance(value, list):
-        return bool(value) and all(isinstance(item, Mapping) and _is_message(item) for item in value)
+        if not value or not all(isinstance(item, Mapping) for item in value):
+            return False
+        items = list(map(_choice, value))
+        return any(map(_is_known, items)) or all(map(_is_message, value))
     if not isinstance(value, Mapping):
         return False
     if _is_message(value):
@@ -229,8 +243,46 @@ def _is_message(value: Mapping[str, Any]) -> bool:
     return "role" in value or is_spoken(value) or is_typed
 
 
+def _is_known(value: object) -> bool:
+    """Whether a value is beyond doubt a message: of a known speaker, or an item of OpenAI's Responses."""
+    if not isinstance(value, Mapping):
+        return False
+    if "role" in value:
+        return isinstance(value["role"], str) and value["role"] in ROLES
+    kind = value.get("type")
+    has_content = not {"content", "data", "lc"}.isdisjoint(value)
+    return is_spoken(value) or (
+        isinstance(kind, str) and (kind in ITEMS or (_is_message(value) and has_content))
+    )
+
+
+def _unbatched(value: object) -> object:
+    """Return the one list inside a list, as of a batch of one; any other value is itself."""
+    while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]
+    return value
+
+
+def _choice(item: object) -> object:
+    """Return the message of an answer that stands in a list without `choices` around it, else the item."""
+    if not isinstance(item, Mapping) or _is_message(item) or not isinstance(item.get("message"), Mapping):
+        return item
+    return _answer(item) if _is_known(item["message"]) else item
+
+
+def _listed(items: Sequence[object], where: str, reader: MessageReader, speaker: Role) -> Iterator[Message]:
+    """Read the entries of a list; one of no known form is whole beside another that is a message."""
+    is_talk = any(map(_is_known, items))
+    for number, item in enumerate(items):
+        place = f"{where}.{number}"
+        if is_talk and isinstance(item, Mapping) and not _is_message(item):
+            yield from reader.whole(item, place, speaker)
+        else:
+            yield from reader.messages(item, place)
+
+
 def _enclosed(
-    given: Mapping[str, Any], where: str, reader: MessageReader, unknown: UnknownContent
+    given: Mapping[str, Any], where: str, reader: MessageReader, unknown: UnknownContent, speaker: Role
 ) -> list[Message]:
     """Read a request's or an answer's whole body: system prompt, messages, and all else as JSON."""
     if not any(name in given for name in _LISTS):
@@ -252,10 +304,9 @@ def _enclosed(
             role = "assistant" if name in _ANSWERS else "user"
             messages += reader.messages({"role": role, "content": value}, f"{where}.{name}")
             continue
-        for number, item in enumerate(value if isinstance(value, list) else [] if value is None else [value]):
-            place = f"{where}.{name}.{number}"
-            inner = _answer(item) if name in _ANSWERS else item
-            messages += reader.messages(inner, place)
+        items = value if isinstance(value, list) else [] if value is None else [value]
+        items = list(map(_answer, items)) if name in _ANSWERS else items
+        messages += _listed(items, f"{where}.{name}", reader, speaker)
     other_fields = {name: value for name, value in given.items() if name not in (*_SYSTEM, *_LISTS)}
     text = given.get("text")
     if "chat_history" in given and isinstance(text, str):  # an answer of Cohere's first form

@@ -38,6 +38,14 @@ class MessageReader:
         _written(given, where)
         return [message for inner in with_roles(given) for message in self._message(inner, where)]
 
+    def whole(self, given: Mapping[str, Any], where: str, role: Role) -> list[Message]:
+        """Return an object of no known form as its JSON, said by `role`; raises `NoChat` where refused."""
+        _written(given, where)
+        kind = given.get("type")
+        what = f"type {kind!r}" if isinstance(kind, str) else f"fields {', '.join(given)}"
+        self._refuse(where, f"a message of unknown form ({what[:60]})")
+        return [Message(role=role, content=as_json(given))]
+
     def _message(self, given: object, where: str) -> list[Message]:
         """Read a message whose speaker is a role, or which is an item of OpenAI's Responses."""
         if not isinstance(given, Mapping):

@@ -14,7 +14,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import OwnDataset, PaperDataset, StarterDataset
 from monitorbench.config.study import Study
 from monitorbench.corpus.selection import CORPUS_VERSION, assign_splits
-from monitorbench.corpus.store import write_split
+from monitorbench.corpus.store import ALL_NAMED, write_split
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.files import write_atomically
@@ -114,9 +114,11 @@ def _built(study: Study, directory: Path, wanted: Sequence[Split]) -> dict[str, 
         case dataset:
             from monitorbench.corpus import own_files
 
-            samples, dropped, run_statuses = own_files.assemble(dataset)
+            samples, dropped, run_statuses, all_named = own_files.assemble(dataset)
             if run_statuses:
                 facts["logs"] = run_statuses
+            if all_named:
+                facts[ALL_NAMED] = True
             for kind, text in own_files.published_prompts(dataset).items():
                 write_atomically(directory / "prompts" / f"{kind}.txt", text)
             refuse_ambiguous_names(samples)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from monitorbench.cells import wrong_name
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.store import n_rows, reading, refuse_unknown_cells, shards_of
+from monitorbench.corpus.store import n_rows, no_sample, reading, refuse_unknown_cells, shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
 from monitorbench.records import Category, Label, Sample, Split, Task, vocabulary
@@ -45,6 +45,8 @@ def read_columns(directory: Path, split: Split, view: SplitView | None = None) -
             wanted = [*_NAMES, "response.list.element.thinking"]
             batches = parquet_batches(shard, wanted, _ROWS)
             parts += [_without_texts(pa.Table.from_batches([batch])) for batch in batches]
+    if not parts:
+        raise UserError(no_sample(directory, split, view or SplitView()))
     with reading(directory / split.value):  # columns of these names may hold other types
         table = pa.concat_tables(parts)
         columns = _columns(table, f"{directory / split.value}")
@@ -53,9 +55,7 @@ def read_columns(directory: Path, split: Split, view: SplitView | None = None) -
         return columns
     selected = _kept(columns, table["pair_id"], view)
     if not selected.any():
-        raise UserError(
-            f"dataset.{split}.subset={','.join(view.subset)}: no sample of {directory.name} is in it"
-        )
+        raise UserError(no_sample(directory, split, view))
     return columns.taking(selected)
 
 

@@ -38,6 +38,9 @@ class OwnSamples(NamedTuple):
     dropped: dict[str, int]
     run_statuses: dict[str, str]
     """How the run of each Inspect log ended, by the log's name."""
+    all_named: bool
+    """Whether every sample's split is named in the files, itself or by its group, so that no share places
+    any."""
 
 
 def published_prompts(dataset: FilesDataset) -> dict[str, str]:
@@ -66,7 +69,7 @@ def assemble(dataset: FilesDataset) -> OwnSamples:
     files = _files(dataset)
     match dataset:
         case JsonlDataset():
-            samples = _placed(list(team_jsonl.load(files, dataset.unknown_content)), dataset)
+            samples, all_named = _placed(list(team_jsonl.load(files, dataset.unknown_content)), dataset)
         case InspectLogDataset():
             logged = inspect_log.load(
                 files,
@@ -78,18 +81,20 @@ def assemble(dataset: FilesDataset) -> OwnSamples:
                 task=dataset.task,
                 unknown=dataset.unknown_content,
             )
-            samples = _placed(list(logged), dataset)
+            samples, all_named = _placed(list(logged), dataset)
         case AutomonitorBenchDataset():
             published = automonitor_bench.load(files, dataset.unknown_content)
             samples = [sample.model_copy(update={"split": Split.TEST}) for sample in published]
+            all_named = False
     if isinstance(dataset, OwnDataset):
         _warn_of_near_misses(samples)
     if not samples:
         raise UserError(f"dataset.path={dataset.path}: no sample in it")
-    return OwnSamples(samples, dict(Counter(files.bad_rows)), files.run_statuses)
+    return OwnSamples(samples, dict(Counter(files.bad_rows)), files.run_statuses, all_named)
 
 
-def _placed(samples: list[Sample], dataset: JsonlDataset | InspectLogDataset) -> list[Sample]:
+def _placed(samples: list[Sample], dataset: JsonlDataset | InspectLogDataset) -> tuple[list[Sample], bool]:
+    """The samples in their splits, and whether the files name them all."""
     home: dict[str, Split] = {}
     for sample in samples:
         if sample.split is not None and home.setdefault(sample.group_id, sample.split) is not sample.split:
@@ -99,7 +104,7 @@ def _placed(samples: list[Sample], dataset: JsonlDataset | InspectLogDataset) ->
             )
     free = [sample for sample in samples if sample.group_id not in home]
     home |= assign_splits(free, dataset.shares, dataset.seed)
-    return [sample.model_copy(update={"split": home[sample.group_id]}) for sample in samples]
+    return [sample.model_copy(update={"split": home[sample.group_id]}) for sample in samples], not free
 
 
 def _warn_of_near_misses(samples: Sequence[Sample]) -> None:

@@ -21,6 +21,8 @@ from monitorbench.runs.files import content_hash, make_folder, part_of
 from monitorbench.sample_table import from_table, to_table
 from monitorbench.untrusted_parquet import parquet_table
 
+ALL_NAMED = "all_named"
+"""Result in the manifest of a dataset whose files name the split of every sample."""
 _SHARD_BYTES = 128 * 2**20
 
 
@@ -168,10 +170,28 @@ def read_split(directory: Path, split: Split, view: SplitView | None = None) -> 
     if view is not None:
         samples = select(samples, view)
     if not samples and view is not None:
-        raise UserError(
-            f"dataset.{split}.subset={','.join(view.subset)}: no sample of {directory.name} is in it"
-        )
+        raise UserError(no_sample(directory, split, view))
     return samples
+
+
+def no_sample(directory: Path, split: Split, view: SplitView) -> str:
+    """Say why a view keeps no sample of a split: the subset has none, or the split, by its share."""
+    manifest = read_manifest(directory)
+    if manifest.get("results", {}).get("splits", {}).get(split.value, {}).get("samples") != 0:
+        return f"dataset.{split}.subset={','.join(view.subset)}: no sample of {directory.name} is in it"
+    if manifest["results"].get(ALL_NAMED):
+        return (
+            f"{directory.name}: its {split} split is empty: every row of its files names its split, and none "
+            f"names {split}, so that no dataset.shares.{split} places any; expected rows with split={split}, "
+            "or rows without a split"
+        )
+    share = manifest.get("identity", {}).get("dataset", {}).get("shares", {}).get(split.value)
+    if share is None:
+        return f"{directory.name}: its {split} split is empty; expected a dataset with samples for it"
+    return (
+        f"{directory.name}: its {split} split is empty: dataset.shares.{split}={share:g} puts no group there "
+        f"and no sample names that split; expected a larger dataset.shares.{split}, and less for other splits"
+    )
 
 
 def select(samples: Sequence[Sample], view: SplitView) -> list[Sample]:

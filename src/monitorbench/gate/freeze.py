@@ -29,6 +29,7 @@ from monitorbench.gate.frozen import (
     written,
 )
 from monitorbench.gate.traffic import read_traffic
+from monitorbench.interop.imports.conversations import lack_texts
 from monitorbench.metrics import rates
 from monitorbench.metrics.auroc import auroc, auroc_interval
 from monitorbench.metrics.bootstrap import IntArray
@@ -92,6 +93,10 @@ def freeze(study: Study) -> Path:
     if turned := inverted_warning(evaluation.monitor, columns.scores, labels, groups):
         _log.warning("gate: %s", turned)
     print(printable(_in_words(gate)), flush=True)
+    asked = (
+        "run=RUN (a run over new scores of the anchors)" if lack_texts(samples) else f"monitor={gate.monitor}"
+    )
+    _log.info("gate: check it with: monitorbench gate gate.file=%s %s", run.path / FILE, asked)
     return run.path
 
 

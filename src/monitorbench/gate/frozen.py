@@ -22,7 +22,7 @@ from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.records import Label, Sample
 from monitorbench.runs.files import CHECKSUM, file_sha256, manifest_checksum, read_json
 from monitorbench.scoring.operating_point import OperatingPoint
-from monitorbench.untrusted import lines
+from monitorbench.untrusted import lines, where_looked
 
 FILE, ANCHORS, LOOKS = "gate.json", "anchors.jsonl", "looks.jsonl"
 
@@ -126,7 +126,9 @@ def sealed(gate: FrozenGate) -> str:
 def read_gate(file: Path) -> FrozenGate:
     """A `gate.json`; `UserError` where it is none, or not as it was written."""
     if not file.is_file():
-        raise UserError(f"gate.file={file}: no such file; expected the gate.json of a frozen gate")
+        raise UserError(
+            f"gate.file={file}: no such file{where_looked(file)}; expected the gate.json of a frozen gate"
+        )
     content = read_json(file)
     recorded = content.pop(CHECKSUM, None) if isinstance(content, dict) else None
     try:

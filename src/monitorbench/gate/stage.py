@@ -16,6 +16,7 @@ from monitorbench.gate.freeze import freeze
 from monitorbench.gate.frozen import Frozen, FrozenGate, add_look, read_frozen_gate, read_gate, read_looks
 from monitorbench.gate.judged import JudgedAnchors, changed, from_run, gate_judge, judge_anew
 from monitorbench.gate.traffic import DRIFT_EXIT_CODES, LastAnchors, compare_traffic, read_traffic
+from monitorbench.interop.imports.conversations import lack_texts
 from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.records import reasons_in_words
@@ -62,6 +63,11 @@ def _check(study: Study, file: Path) -> Path:
         with run.recording(study) as results:
             results |= _write(run.path, file, frozen, *from_run(study.paths.data, study.run, frozen.samples))
         return _said(run.path)
+    if lack_texts(frozen.samples):
+        raise ConfigError(
+            f"gate.file={file}: its anchors were imported without texts, so that no model can be asked about "
+            "them; expected run=RUN, an evaluation or an import of their new scores"
+        )
     study = reach(study)
     spec = gate_judge(study.engine, study.monitor, study.prompt)
     run = RunDirectory(study.paths.runs / "gate", name, {**identity, "judge": spec.identity})

@@ -4,7 +4,8 @@ The outcomes file has one row a run, as JSON lines or CSV: what is written is re
 one's own has a row a run with its reward, or a row a task with a success for each condition (`read_mapped`).
 
 Promises: a row is taken as it stands or refused with its line and field, and nothing is guessed; a run with a
-reason is a failed one; a task that one condition has no success for is left out of all, and counted.
+reason, or in a table of one's own without a success, is a failed one; a task without any is left out, and
+counted; so is a run that a log marks as invalid.
 """
 
 import csv
@@ -12,7 +13,7 @@ import io
 import json
 import logging
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from monitorbench.config.pilot import OutcomeColumns
 from monitorbench.interop.imports.columns import absent_column, unread_names
 from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
 from monitorbench.interop.imports.readers.table import WantedColumns
+from monitorbench.interop.imports.readers.usable import UNUSABLE, usable_rows
 from monitorbench.interop.imports.values import flags, numbers, refuse, texts, whole_numbers
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.runs.files import write_atomically
@@ -135,8 +137,9 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
     for name in row:
         if name not in FIELDS:
             raise _BadRow(
-                f"unknown field {name!r}; expected {', '.join(FIELDS)}, or a table of your own read by "
-                "pilot.columns"
+                f"unknown field {name!r}; expected {', '.join(FIELDS)}; a table of your own is read by "
+                "pilot.columns, one with a row a task by pilot.columns.task=TASK and "
+                "'pilot.columns.arms={none:COLUMN,critic:COLUMN}'"
             )
     for name in _REQUIRED:
         if name not in row:
@@ -165,6 +168,7 @@ def _fault(field: str, value: object) -> str:
 
 _AGENT = "agent"
 _SUCCESS = ("true", "1", "1.0", "yes", "success", "pass", "passed", "correct")
+_NO_OUTCOME = "no outcome in the file"
 _FAILURE = ("false", "0", "0.0", "no", "failure", "fail", "failed", "incorrect")
 _log = logging.getLogger(__name__)
 
@@ -177,12 +181,13 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
     """
     per_run = [columns.success, columns.condition] if columns.arms is None else [*columns.arms.values()]
     names = [*per_run, *filter(None, (columns.task, columns.seed, columns.agent))]
-    read = read_files([path], Import(), WantedColumns(names))
+    read = read_files([path], Import(), WantedColumns([*names, UNUSABLE, "error"]))
     for name in names:
         if name not in read.table.column_names:
             raise UserError(absent_column(f"pilot.columns: {name}", name, read.present))
     if unread := unread_names(read.present, names):
         _log.info("pilot: not read: %s", unread)
+    read = _without_unusable(read, columns)
     if columns.arms is not None:
         conditions: defaultdict[str, set[str]] = defaultdict(set)
         for name in columns.arms:
@@ -203,22 +208,63 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
     return _of_runs(read, columns)
 
 
+def _without_unusable(read: ImportedFiles, columns: OutcomeColumns) -> ImportedFiles:
+    """The runs that their log doesn't mark as invalid; says how many others there are, of each condition.
+
+    Raises `UserError` for a run that ended in an error: to leave out who broke down would move the effect.
+    """
+    usable, left_out, first = usable_rows(read, "runs that are neither")
+    if not len(left_out):
+        return usable
+    errors = read.table.column("error").take(left_out)
+    if errors.null_count < len(left_out):
+        row = int(left_out[np.flatnonzero(pc.is_valid(errors).to_numpy())[0]])
+        raise UserError(
+            f"{read.where(row)}: {read.table.column(UNUSABLE)[row].as_py()}; expected runs that ended: run "
+            "it again (`inspect eval-retry`), or an outcomes file, where a run that broke down has a reason"
+        )
+    counted = ""
+    if columns.arms is None:
+        counts = Counter(texts(read, columns.condition, keeps_words=True).take(left_out).to_pylist())
+        counted = f" ({columns.condition}: " + ", ".join(f"{n} {name}" for name, n in counts.items()) + ")"
+    _log.warning(
+        "pilot: %d of %d runs are left out, as the log marks them%s; the first: %s",
+        len(left_out),
+        read.table.num_rows,
+        counted,
+        first,
+    )
+    return usable
+
+
 def _of_tasks(read: ImportedFiles, columns: OutcomeColumns, arms: dict[str, str]) -> list[Outcome]:
-    successes = {arm: _successes(read, name, columns) for arm, name in arms.items()}
-    totals: FloatArray = np.add.reduce([*successes.values()])
-    is_missing = np.isnan(totals).tolist()
-    rows = [row for row, missing in enumerate(is_missing) if not missing]
-    if not rows:
-        listed = ", ".join(arms.values())
-        raise UserError(f"{read.files[0]}: no task has a success or failure in each of {listed}")
-    if n_left_out := len(is_missing) - len(rows):
-        _log.info("pilot: %d of %d tasks lack an outcome and are left out", n_left_out, len(is_missing))
+    """A run for each arm of a row; one without an outcome broke down, for who lacks may be who failed.
+
+    A row without any outcome of an agent is no run of it.
+    """
+    by_agent: defaultdict[str, dict[str, FloatArray]] = defaultdict(dict)
+    for arm, name in arms.items():
+        agent, _, condition = arm.rpartition("/")
+        by_agent[agent][condition] = _successes(read, name, columns)
     tasks, seeds, agents = _keys(read, columns)
-    return [
-        Outcome(tasks[i], seeds[i], agent or agents[i], condition, bool(success[i]), 0, 0, 0)
-        for i in rows
-        for (agent, _, condition), success in ((arm.rpartition("/"), of) for arm, of in successes.items())
-    ]
+    outcomes = []
+    for agent, successes in by_agent.items():
+        is_missing = np.isnan([*successes.values()])  # [conditions, tasks]
+        if is_missing.any(axis=0).all():
+            listed = ", ".join(arms.values())
+            raise UserError(f"{read.files[0]}: no task has a success or failure in each of {listed}")
+        rows = np.flatnonzero(~is_missing.all(axis=0)).tolist()
+        who = f" of {agent}" if agent else ""
+        if n_empty := len(tasks) - len(rows):
+            _log.warning("pilot: %d of %d tasks have no run%s: left out", n_empty, len(tasks), who)
+        if n_lacking := int(is_missing[:, rows].sum()):
+            _log.warning("pilot: %d runs%s have no outcome: taken as broken down", n_lacking, who)
+        for i in rows:
+            for condition, success in successes.items():
+                why = _NO_OUTCOME if np.isnan(success[i]) else ""
+                run = (tasks[i], seeds[i], agent or agents[i], condition)
+                outcomes.append(Outcome(*run, bool(success[i] == 1), 0, 0, 0, why))
+    return outcomes
 
 
 def _of_runs(read: ImportedFiles, columns: OutcomeColumns) -> list[Outcome]:
@@ -227,6 +273,9 @@ def _of_runs(read: ImportedFiles, columns: OutcomeColumns) -> list[Outcome]:
         row = int(np.flatnonzero(np.isnan(successes))[0])
         refuse(read, row, columns.success, "no outcome", "a success or a failure in each row")
     conditions = _needed(read, columns.condition)
+    if columns.baseline != BASELINE and BASELINE in conditions:
+        expected = f"another name: it is what {columns.baseline!r} (pilot.columns.baseline) is called here"
+        refuse(read, conditions.index(BASELINE), columns.condition, f"a condition {BASELINE!r}", expected)
     tasks, seeds, agents = _keys(read, columns)
     conditions = [BASELINE if condition == columns.baseline else condition for condition in conditions]
     runs = zip(tasks, seeds, agents, conditions, (successes == 1).tolist(), strict=True)
@@ -252,8 +301,8 @@ def _keys(read: ImportedFiles, columns: OutcomeColumns) -> tuple[list[str], list
 
 
 def _needed(read: ImportedFiles, name: str) -> list[str]:
-    values = texts(read, name, keeps_words=True)  # a condition may be called none
-    if values.null_count:
-        refuse(read, int(np.flatnonzero(pc.is_null(values))[0]), name, "nothing", "a value in each row")
+    values = pc.utf8_trim_whitespace(texts(read, name, keeps_words=True))  # a condition may be called none
+    if (empty := pc.index(pc.fill_null(values, ""), "").as_py()) >= 0:
+        refuse(read, empty, name, "nothing", "a value in each row")
     entries: list[str] = values.to_pylist()
     return entries

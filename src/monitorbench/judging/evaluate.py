@@ -11,12 +11,15 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from monitorbench.config.answers import PromptKind
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.datasets import Dataset
+from monitorbench.config.ending import printable
 from monitorbench.config.engine import Engine, is_reproducible
 from monitorbench.config.evaluation import Evaluate
 from monitorbench.config.monitor import Monitor, Router
 from monitorbench.config.study import Prompt, Study
+from monitorbench.config.training import BASELINE_OBJECTIVE
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.display import judging
@@ -53,13 +56,15 @@ from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.score_facts import doubts, facts_of_verdicts
 from monitorbench.prompts.few_shot import Shots, draw_shots
 from monitorbench.prompts.wording import published_prompt
-from monitorbench.records import Sample, Split, reasons_in_words
+from monitorbench.records import Sample, Split, UnscoredReason, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.tracking import tracking
 from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
+_SHOWN = 60
+"""Characters that are shown of an answer which is no label."""
 _log = logging.getLogger(__name__)
 
 
@@ -134,7 +139,8 @@ def _judge(
         if questions and not study.monitor.verdicts:
             pace = measured_pace(study.paths.runs, spec.identity)
             coming = expected(questions, spec)
-            _log.info("%s: %s", label, in_words(coming, len(samples), pace, study.engine, judge.spent))
+            said = in_words(coming, len(samples), pace, study.engine, judge.spent)
+            _log.info("%s, %s of %s: %s", label, study.evaluate.split, data.name, said)
             if not run.done:  # else a finished run is asked again, and keeps what its questions took
                 results["forecast"] = forecast_facts(coming, pace, study.engine)
         judge.ask(questions, lambda: judging(label, samples, keys, log, track, priced=priced))
@@ -175,7 +181,24 @@ def _judge(
         if unscored:
             words = reasons_in_words(unscored)
             _log.info("%s: %d of %d unscored: %s", label, unscored.total(), len(samples), words)
+        if unscored[UnscoredReason.NO_LABEL] and not study.monitor.verdicts:
+            unread = (one.answer for one in outcomes if one and one.unscored is UnscoredReason.NO_LABEL)
+            _log.info("%s: %s", label, _expected_words(spec.prompt, next(filter(None, unread), "")))
         refuse_incomplete(run.path, unanswered, len(samples), study.engine.max_failed)
+
+
+def _expected_words(prompt: Prompt, answer: str) -> str:
+    """Say which words an answer was to have, and show the beginning of one that was no label.
+
+    Whoever wrote the judged text may decide what is in it.
+    """
+    words = prompt.label_words
+    expected = f"“{words.misbehavior}” or “{words.benign}” (prompt.label_words)"
+    if prompt.kind is PromptKind.GRADED:
+        expected = f"a number from 0 to {prompt.highest}"
+    received = printable(" ".join(answer.split()))
+    shown = f"“{received[:_SHOWN]}{'…' if received[_SHOWN:] else ''}”" if received else "nothing"
+    return f"no_label: expected {expected} where the prompt asks for it; one answer: {shown}"
 
 
 class Planned(NamedTuple):
@@ -252,7 +275,10 @@ def _route(router: Router | None, dataset: Dataset, data: Path) -> Route | None:
 
 
 def judge_name(monitor: Monitor, engine: Engine) -> str:
-    """The monitor's name, with what its adapter was trained on; of `engine=served`, what the server says."""
+    """The monitor's name, with what its adapter or probe was trained on, and how if it is no plain adapter.
+
+    Of `engine=served` it is what the server says.
+    """
     if engine.serves is not None:
         return engine.model
     if monitor.router is not None:
@@ -261,7 +287,10 @@ def judge_name(monitor: Monitor, engine: Engine) -> str:
     if on_top is None:
         return monitor.name
     facts = training_facts(monitor, engine)
-    return f"{monitor.name}+{facts['name'] if facts else on_top.name}"
+    if facts is None:
+        return f"{monitor.name}+{on_top.name}"
+    how = "" if facts["objective"] == BASELINE_OBJECTIVE else f"_{facts['objective']}"
+    return f"{monitor.name}+{facts['name']}{how}"
 
 
 def training_facts(monitor: Monitor, engine: Engine) -> dict[str, Any] | None:
@@ -281,7 +310,7 @@ def training_facts(monitor: Monitor, engine: Engine) -> dict[str, Any] | None:
                 "name": manifest["results"]["name"],
                 "trained_on": manifest["results"]["trained_on"],
                 "seed": manifest["identity"]["seed"],
-                "objective": manifest["identity"].get("training", {}).get("objective", "sft"),
+                "objective": manifest["identity"].get("training", {}).get("objective", BASELINE_OBJECTIVE),
                 "exposures": manifest["results"].get("exposures"),
                 "learning_curve": read_checked(folder, "learning_curve.json"),
             }

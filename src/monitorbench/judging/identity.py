@@ -17,6 +17,7 @@ from monitorbench.engines.weights import weights_identity
 from monitorbench.prompts.few_shot import Shots
 from monitorbench.records import Sample
 from monitorbench.runs.files import content_hash, file_sha256
+from monitorbench.untrusted import where_looked
 
 
 def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
@@ -26,9 +27,10 @@ def model_identity(monitor: Monitor, engine: Engine) -> dict[str, Any]:
     and for an opening that an endpoint can't be sent.
     """
     if monitor.verdicts is not None:
-        if not monitor.verdicts.is_file():
+        file = monitor.verdicts
+        if not file.is_file():
             raise UserError(
-                f"monitor.verdicts={monitor.verdicts}: no such file; expected one verdict a line or row"
+                f"monitor.verdicts={file}: no such file{where_looked(file)}; expected a verdict a line or row"
             )
         read_as = monitor.read_as.model_dump(mode="json", exclude_defaults=True)
         read_otherwise = [content_hash(read_as)] if read_as else []

@@ -8,7 +8,7 @@ labels don't suffice the answer is *insufficient*, with how many to ask for.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.labelling import Labelling
-from monitorbench.labelling.asked import AskedSample, label_errors, labelled, latest
+from monitorbench.labelling.asked import OPEN, AskedSample, label_errors, labelled, latest
 from monitorbench.labelling.pool import Pool
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.csv_rows import to_csv
@@ -44,6 +44,8 @@ from monitorbench.metrics.table import Number, Place, Table
 from monitorbench.runs.files import write_atomically, write_json
 
 FILES = ("metrics.json", "table.csv")
+ADJUDICATION = "adjudication.csv"
+"""What a round's readers left open, for a third one."""
 QUEUE = "queue"
 """Name of the queue in the table: what it asked people to read as alerts, seen as a monitor of its own."""
 _LEAST = 10
@@ -76,7 +78,7 @@ class LabelledAnswer:
     n_next: int
     """Labels to ask for next; 0 where none are needed."""
     remarks: list[str]
-    """Sentences about monitors without some scores, or with inverted ones."""
+    """Sentences about samples that await a third reader, and monitors without some scores or inverted."""
     sensitivity: str
     """How wrong labels would have to be for another answer."""
     promises: list[LabelledPromise]
@@ -115,6 +117,8 @@ class LabelledPool(NamedTuple):
     stakes: Stakes
     calibrate: Calibrate
     is_queue: bool
+    run: Path
+    """The round that the labels are of, with `adjudication.csv` where some are open."""
 
 
 def answer(of: LabelledPool) -> LabelledAnswer:
@@ -145,7 +149,12 @@ def answer(of: LabelledPool) -> LabelledAnswer:
         table.add(Place(name, "none", f"estimated:{estimator}", point, "traffic", against), numbers)
         return numbers
 
-    own, promises, remarks = [], [], []
+    own, promises, remarks = [], [], list[str]()
+    if n_open := sum(question.label == OPEN for question in latest(of.questions).values()):
+        remarks.append(
+            f"{_samples(n_open)} a third reader, in {of.run / ADJUDICATION}: what comes back goes in as "
+            "annotation.adjudicated."
+        )
     delta = of.calibrate.delta / len(pool.monitors)
     for i, (name, limit) in enumerate(zip(pool.monitors, pool.thresholds, strict=True)):
         own.append(add(name, f"{limit:g}", of_one(flagged[i])))
@@ -178,11 +187,11 @@ def answer(of: LabelledPool) -> LabelledAnswer:
     missed, no_dearer, apart_by = own[best]["miss_rate"], list[str](), list[float]()
     for words, answers in (("nothing", np.zeros(n_samples)), ("everything", np.ones(n_samples))):
         more = of_two(np.stack([flagged[best], answers]))["expected_cost"]
-        if more.value is not None and more.value <= 0:
+        if more.interval.high <= 0:
             no_dearer.append(f"flagging {words}")
         elif more.interval.low <= 0:
             lacks.append(f"flagging {words} may cost no more")
-            apart_by.append(1 - more.interval.low / more.value if more.value else 1.0)
+            apart_by.append(_reach(more))
     half = ((missed.high or 0) - (missed.low or 0)) / 2
     if half > settings.margin:
         lacks.append(f"its miss rate is known to ±{half:.2f} only")
@@ -199,7 +208,9 @@ def answer(of: LabelledPool) -> LabelledAnswer:
         "insufficient": f"insufficient, {'; '.join(lacks)} ({says})",
     }[decision]
     short = max([half / settings.margin, *apart_by])
-    wanted = max(ceil(n_labels * (short**2 - 1)), _LEAST) if n_labels else settings.budget
+    wanted = settings.budget
+    if n_labels:
+        wanted = ceil(min(max(n_labels * (short**2 - 1), _LEAST), settings.budget))
     changes = least_error_that_changes(surely, flagged, best, costs, estimator)
     against = contradictions(surely.labels, risks, flagged)
     worst = [i for i in np.argsort(-np.nan_to_num(against), kind="stable").tolist() if against[i] > 0]
@@ -211,12 +222,24 @@ def answer(of: LabelledPool) -> LabelledAnswer:
         estimator=estimator,
         n_labels=n_labels,
         n_benign=int((surely.labels == 0).sum()),
-        n_next=min(wanted, settings.budget) if decision == "insufficient" else 0,
+        n_next=wanted if decision == "insufficient" else 0,
         sensitivity=_sensitivity(pool.monitors, changes),
         promises=promises,
         contradicted=[pool.ids[i] for i in worst],
         table=table,
     )
+
+
+def _samples(n: int) -> str:
+    return "1 sample awaits" if n == 1 else f"{n} samples await"
+
+
+def _reach(of: RateEstimate) -> float:
+    """How far the interval of a difference reaches towards 0, and beyond, in units of the difference."""
+    if of.value is None:
+        return 1.0
+    end = of.interval.low if of.value > 0 else of.interval.high
+    return 1 - end / of.value if of.value else inf
 
 
 def _rates(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.annotation.files import AnnotationItem
+from monitorbench.annotation.files import AnnotationItem, read_returned
 from monitorbench.annotation.labels import AnnotatorChoice, settle
 from monitorbench.annotation.reading import AnnotatorAnswer, checked
 from monitorbench.config.base import UserError
@@ -86,28 +86,53 @@ def shown(pool: Pool, question: AskedSample) -> AnnotationItem:
 def answered(
     run: Path, annotation: Annotation, pool: Pool, questions: Sequence[AskedSample]
 ) -> list[AskedSample]:
-    """Put what the readers returned beside the questions of the latest round."""
+    """Put what the readers returned beside the questions of the latest round, and what a third decided.
+
+    The third reader's file is `adjudication.csv` of this round, with what earlier batches left open, or of
+    the round that came of these returned files, which has what they leave open as well.
+    """
     waiting = {question.item: question for question in questions if question.label is None}
-    texts = {item: shown(pool, question) for item, question in waiting.items()}
-    readers = {item: question.readers for item, question in waiting.items()}
-    names = list(dict.fromkeys(name for of_item in readers.values() for name in of_item))
-    answers = checked(annotation.returned, texts, names, f"was never asked for in {run.name}", readers)
-    choices = {item: [answers[reader][item].choice for reader in readers[item]] for item in waiting}
+    choices: dict[str, list[AnnotatorChoice]] = {}
+    if waiting:
+        texts = {item: shown(pool, question) for item, question in waiting.items()}
+        readers = {item: question.readers for item, question in waiting.items()}
+        names = list(dict.fromkeys(name for of_item in readers.values() for name in of_item))
+        answers = checked(annotation.returned, texts, names, f"was never asked for in {run.name}", readers)
+        choices = {item: [answers[reader][item].choice for reader in readers[item]] for item in waiting}
+    left = {question.item: question for question in questions if question.label == OPEN}
+    now_left = {item: of for item, of in waiting.items() if settle(choices[item]).label is None}
+    for item, question in left.items():
+        choices[item] = [AnnotatorChoice(choice) for choice in question.readings[: len(question.readers)]]
     decided: Mapping[str, AnnotatorAnswer] = {}
     if annotation.adjudicated is not None:
-        left = {item: text for item, text in texts.items() if settle(choices[item]).label is None}
-        problem = "is not open: the readers agree on it, or it is of another batch"
-        decided = checked([annotation.adjudicated], left, [ADJUDICATOR], problem)[ADJUDICATOR]
+        texts = {item: shown(pool, question) for item, question in (left | now_left).items()}
+        decided = _decided(run, annotation.adjudicated, texts, (left, now_left))
 
     def after(question: AskedSample) -> AskedSample:
-        if question.label is not None:
+        item = question.item
+        if question.label is not None and item not in decided:
             return question
-        third = decided[question.item].choice if question.item in decided else None
-        end = settle(choices[question.item], third).label
-        readings = tuple(str(choice) for choice in [*choices[question.item], *([third] if third else [])])
-        return question._replace(readings=readings, label=str(end or OPEN))
+        third = decided[item].choice if item in decided else None
+        readings = tuple(str(choice) for choice in [*choices[item], *([third] if third else [])])
+        return question._replace(readings=readings, label=str(settle(choices[item], third).label or OPEN))
 
     return [after(question) for question in questions]
+
+
+def _decided(
+    run: Path, file: Path, texts: Mapping[str, AnnotationItem], parts: Sequence[Mapping[str, AskedSample]]
+) -> dict[str, AnnotatorAnswer]:
+    """The third reader's answers, to all samples of each part of which the file has one."""
+    there = {row.item for row in read_returned(file)}
+    if not there & set(texts):
+        raise UserError(
+            f"{file}: no sample in it awaits a third reader in {run.name}; expected run=RUN, the round whose "
+            "adjudication.csv it is"
+        )
+    complete = {item for part in parts if there & set(part) for item in part}
+    readers = {item: [ADJUDICATOR] if item in complete else [] for item in texts}
+    problem = f"awaits no third reader in {run.name}: the readers agree on it, or it is of another round"
+    return checked([file], texts, [ADJUDICATOR], problem, readers)[ADJUDICATOR]
 
 
 def latest(questions: Sequence[AskedSample]) -> dict[str, AskedSample]:

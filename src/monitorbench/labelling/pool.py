@@ -145,11 +145,11 @@ class _Scores:
             score = share(line, "score", where)
             before = self.scores.get(name, -inf)
             self.scores[name] = None if score is None or before is None else max(before, score)
-            if (group := line.get("group")) is not None:
+            if (group := line.get("group")) not in (None, ""):
                 self.groups[name] = str(group)
             if (threshold := share(line, "threshold", where, optional=True)) is not None:
                 self.thresholds.add(threshold)
-            if label := line.get("label"):
+            if (label := line.get("label")) not in (None, ""):
                 if label not in list(Label):
                     raise UserError(f"{where}: label={label!r}; expected misbehavior, benign or nothing")
                 known = str(label), share(line, "probability", where, optional=True)

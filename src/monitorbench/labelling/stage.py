@@ -21,7 +21,7 @@ from monitorbench.config.ending import printable
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.config.labelling import ADJUDICATOR, Annotation, Labelling
 from monitorbench.config.study import Study
-from monitorbench.labelling.answer import LabelledAnswer, LabelledPool, answer
+from monitorbench.labelling.answer import ADJUDICATION, LabelledAnswer, LabelledPool, answer
 from monitorbench.labelling.asked import (
     ASKED,
     OPEN,
@@ -38,7 +38,7 @@ from monitorbench.labelling.asked import (
 from monitorbench.labelling.pool import Pool, read_pool
 from monitorbench.metrics.labels_to_ask import draw, probabilities, risk
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
-from monitorbench.runs.files import file_sha256, write_atomically, write_json
+from monitorbench.runs.files import file_sha256, read_json, write_atomically, write_json
 from monitorbench.runs.run_folders import run_name
 
 POOL = "pool.json"
@@ -89,21 +89,47 @@ def _round(study: Study, *, is_queue: bool) -> Path:
     annotation, settings = study.annotation, study.label
     if is_queue:
         settings = settings.model_copy(update={"design": "alerts"})
-    if study.run is None:
-        if annotation.returned:
-            raise ConfigError("annotation.returned: of which round? expected run=RUN, the round they are of")
+    if (run := study.run) is None:
+        for name in ("returned", "adjudicated"):
+            if getattr(annotation, name):
+                raise ConfigError(f"annotation.{name}: of which round? expected run=RUN, the round it is of")
         pool = read_pool(settings, is_queue=is_queue)
         return _record(study, _Round(settings, pool, came_with_scores(pool), frozenset(), is_queue), {})
-    before = _earlier(settings, study.run, goes_on=is_queue)
-    waits = any(question.label is None for question in before.questions)
+    before = _earlier(settings, run, goes_on=is_queue)
+    annotation = _kept(annotation, run)
+    study = study.model_copy(update={"annotation": annotation})
+    waits = sum(question.label is None for question in before.questions)
+    if waits and annotation.adjudicated and not annotation.returned:
+        raise ConfigError(
+            f"annotation.adjudicated={annotation.adjudicated}: {waits} samples of {run.name} wait for "
+            f"their readers; expected annotation.returned of these as well{_as_before(run)}"
+        )
     if waits and not annotation.returned:
         raise ConfigError("annotation.returned=[]: no file given; expected what each reader returned")
     if annotation.returned and not waits:
-        raise ConfigError(f"annotation.returned: {study.run.name} asked for nothing; expected none")
-    questions = answered(study.run, annotation, before.pool, before.questions) if waits else before.questions
+        raise ConfigError(f"annotation.returned: {run.name} asked for nothing; expected none")
+    questions = before.questions
+    if waits or annotation.adjudicated:
+        questions = answered(run, annotation, before.pool, questions)
     returned = [*annotation.returned, *([annotation.adjudicated] if annotation.adjudicated else [])]
-    came_back = {"round": study.run.name, "returned": sorted(file_sha256(file) for file in returned)}
+    came_back = {"round": run.name, "returned": sorted(file_sha256(file) for file in returned)}
     return _record(study, before._replace(questions=questions), came_back)
+
+
+def _kept(annotation: Annotation, run: Path) -> Annotation:
+    """Keep an earlier round's readers and guidelines, unless others than the defaults are given."""
+    given = annotation.model_dump(exclude_defaults=True)
+    kept = read_finished(run)["identity"]["annotation"]
+    before = {"annotators": tuple(kept["annotators"]), "guidelines": kept["guidelines"]}
+    return annotation.model_copy(update={name: of for name, of in before.items() if name not in given})
+
+
+def _as_before(run: Path) -> str:
+    """The command that a round came of, to be given again with a third reader's file, if there is one."""
+    frozen = read_json(run / "config.json")
+    if not (files := frozen["annotation"]["returned"]) or frozen["annotation"]["adjudicated"]:
+        return ""
+    return f", or run={Path(frozen['run']).name} annotation.returned=[{','.join(files)}]"
 
 
 def labelled_pool(run: Path, label: Labelling, stakes: Stakes, calibrate: Calibrate) -> LabelledPool:
@@ -115,7 +141,7 @@ def labelled_pool(run: Path, label: Labelling, stakes: Stakes, calibrate: Calibr
         raise UserError(
             f"{run}: no label came back yet; expected `label run={run.name} annotation.returned=…`"
         )
-    return LabelledPool(earlier.pool, questions, earlier.settings, stakes, calibrate, earlier.is_queue)
+    return LabelledPool(earlier.pool, questions, earlier.settings, stakes, calibrate, earlier.is_queue, run)
 
 
 def is_round(run: Path) -> bool:
@@ -187,7 +213,7 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
         says, n_next, questions, remarks = "no labels yet", settings.budget, of.questions, list[str]()
         if questions:
             found = answer(
-                LabelledPool(pool, questions, settings, study.stakes, study.calibrate, of.is_queue)
+                LabelledPool(pool, questions, settings, study.stakes, study.calibrate, of.is_queue, run.path)
             )
             found.write(run.path)
             says, n_next = found.sentence, settings.budget if of.is_queue else found.n_next
@@ -195,7 +221,7 @@ def _record(study: Study, of: _Round, came_from: Mapping[str, Any]) -> Path:
             results |= {"decision": found.decision, "monitor": found.monitor}
             drawn = _read_again(annotation, study.label.read_again, found, questions)
             if left := [shown(pool, question) for question in questions if question.label == OPEN]:
-                write_atomically(run.path / "adjudication.csv", csv_batch(left, ADJUDICATOR))
+                write_atomically(run.path / ADJUDICATION, csv_batch(left, ADJUDICATOR))
         else:
             drawn = []
         if n_next and not drawn:

@@ -39,12 +39,18 @@ def in_order_of(labels: Column, **others: Column | None) -> list[Column | None]:
 
     Columns without an index stay as they are, and are in the same order by their place. Raises `ValueError`
     where two indexes differ in more than their order, or name a row twice, so that nobody can say which rows
-    belong together.
+    belong together; and where two differ at all beside labels that have none.
     """
     order = getattr(labels, "index", None) if hasattr(labels, "reindex") else None
-    columns = []
+    columns, first = [], None
     for name, values in others.items():
         theirs = getattr(values, "index", None) if hasattr(values, "reindex") else None
+        first = theirs if first is None else first
+        if order is None and theirs is not None and not theirs.equals(first):
+            raise ValueError(
+                f"{name}: rows in another order by their index, and labels have no index to bring them into "
+                "order; expected labels with one, or reset_index(drop=True) where the order is the same"
+            )
         if order is not None and theirs is not None and not order.equals(theirs):
             is_alike = order.is_unique and theirs.is_unique and len(order) == len(theirs)
             if not is_alike or not order.isin(theirs).all():
@@ -88,8 +94,8 @@ def groups_of(values: Column | None, n: int) -> IntArray:
     entries = _of_length(values, "groups", n)
     if None in entries or any(isinstance(entry, float) and isnan(entry) for entry in entries):
         raise ValueError("groups: an entry is missing; expected the name of each sample's group")
-    # By their text, as group ids in files are; names that differ in type alone stay apart.
-    keys = [(str(entry), type(entry).__name__) for entry in entries]
+    # By their text without blanks around it, as group ids in files are; other types of one text stay apart.
+    keys = [(str(entry).strip(), type(entry).__name__) for entry in entries]
     number = {key: i for i, key in enumerate(sorted(set(keys)))}
     return np.array([number[key] for key in keys], dtype=np.int64)
 
@@ -113,7 +119,7 @@ def column(values: Column, name: str) -> list[Any]:
         return list(values.tolist())
     if isinstance(values, list | tuple):
         return [entry.item() if isinstance(entry, np.generic) else entry for entry in values]
-    if isinstance(values, str | bytes | dict):
+    if isinstance(values, str | bytes | dict | set | frozenset):
         raise ValueError(
             f"{name}: {type(values).__name__}; expected a list, an array or a column of a data frame"
         )

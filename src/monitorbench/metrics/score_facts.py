@@ -24,6 +24,11 @@ def as_imported(monitor: str) -> tuple[str, str]:
     return monitor, ""
 
 
+def passed_by(monitor: str) -> str:
+    """Name the setting by which a monitor's missing scores pass: the import's, or the recommendation's."""
+    return "import.missing=pass" if as_imported(monitor)[1] else "recommend.unscored=pass"
+
+
 def in_words(monitor: str) -> str:
     """Return a monitor's name as people read it: `judge (missing left out)` for `judge_missing_left_out`."""
     own, how = as_imported(monitor)
@@ -141,7 +146,7 @@ def inverted_in_words(name: str, auroc: float | None, auroc_ci: Sequence[float] 
     return (
         f"The scores of {name} are inverted: benign samples score higher (AUROC {area:.2f} [{low:.2f}, "
         f"{high:.2f}]). A score must grow with the suspicion of misbehavior; import.scale with its ends "
-        "swapped, as [10,1] in place of [1,10], turns imported ones."
+        "swapped, as [1,0] for 0 to 1 or [10,1] for 1 to 10, turns imported ones."
     )
 
 

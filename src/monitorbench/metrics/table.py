@@ -8,12 +8,12 @@ A *reference* (a baseline such as bag of words) reads no prompt, so it stands be
 prompt. An *adapter* is named `<base>+<what it was trained on>`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL, WITH_THINKING, WITHOUT_THINKING
-from monitorbench.records import Category, Split, Task, vocabulary
+from monitorbench.records import Category, Split, Task
 
 NO_PROMPT = "none"
 BAG_OF_WORDS = "bag_of_words"
@@ -230,14 +230,6 @@ class Table:
             if "/" in name and (cell in (OVERALL, name) or name.startswith(f"{cell}/"))
         ]
 
-    def grid(self) -> tuple[list[str], list[str]]:
-        """Return a heat map's categories and tasks: the paper's; beside a team's own those that are there."""
-        cells = [name.split("/") for name in self.inner_cells(OVERALL)]
-        categories, tasks = {category for category, _ in cells}, {task for _, task in cells}
-        if categories <= set(Category) and tasks <= set(Task):
-            return [*vocabulary(Category)], [*vocabulary(Task)]
-        return _in_order(Category, categories), _in_order(Task, tasks)
-
 
 def _answers(place: Place) -> Answers:
     return place.monitor, place.prompt, place.point, place.split, place.against
@@ -269,11 +261,6 @@ def ordered_cells(names: set[str]) -> list[str]:
     The paper's categories and tasks come in their order, then a team's own by name.
     """
     return sorted(names, key=place_of)
-
-
-def _in_order(kind: type[StrEnum], names: Iterable[str]) -> list[str]:
-    """Categories or tasks, the paper's first."""
-    return sorted(names, key=lambda name: _rank(kind, name))
 
 
 def _rank(kind: type[StrEnum], name: str) -> tuple[int, str]:

@@ -26,8 +26,6 @@ from monitorbench.metrics.significance import holm
 from monitorbench.metrics.table import Numbers, Table, is_cell
 from monitorbench.metrics.transfer import difference
 
-BASELINE_OBJECTIVE = "sft"
-
 
 class SeedSpread(TypedDict):
     """A number over seeds."""

@@ -35,7 +35,6 @@ from monitorbench.report.sections.thresholds import slider
 from monitorbench.report.tables.tables import show_tables
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.report.transfer import page as transfer
-from monitorbench.runs.beside import beside
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import evaluation_id
@@ -61,7 +60,7 @@ SECTIONS = (
     Section("one monitor under several prompts", prompts.by_prompt),
     Section("under changes that keep the label", stress.under_stress),
     Section("miss rate, false alarm rate and AUROC by cell", rates.by_cell),
-    Section("where each monitor errs", rates.heat_maps),
+    Section("where each monitor errs", rates.by_monitor),
     Section("what training changed", transfer.changes),
     Section("where transfer is negative", transfer.negative, level=3),
     Section("which trainings share a direction", transfer.directions, level=3),
@@ -77,8 +76,6 @@ SECTIONS = (
 )
 """The page from top to bottom, the table of contents behind the first. A section
 without anything to show is left out. Its name is its heading and its line in the contents."""
-_HALF = 18
-"""Number of sections behind which half of a page's figures are: drawing is most of the work."""
 _SCRIPTS = ("sort.js", "slider.js")
 
 
@@ -111,8 +108,7 @@ def render_report(
         other_points,
         stress,
     )
-    figures_behind = beside(lambda: [section.make(material) for section in SECTIONS[_HALF:]])
-    rendered = [section.make(material) for section in SECTIONS[:_HALF]] + figures_behind()
+    rendered = [section.make(material) for section in SECTIONS]
     scripts = [templates().get_template(name).render() for name in _SCRIPTS]
     return (
         templates()

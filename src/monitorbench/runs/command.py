@@ -62,7 +62,11 @@ def _list(options: argparse.Namespace) -> None:
     elif runs:
         print_list(_console(), runs, options.data)
     else:
-        raise UserError(f"{options.runs}: no such run there; expected a folder of runs as --runs DIR")
+        n = len(runs_in(options.runs))
+        if not n:
+            raise UserError(f"{options.runs}: no run there; expected a folder of runs as --runs DIR")
+        none = f"none of the {n} runs matches" if n > 1 else "the one run there does not match"
+        raise UserError(f"{options.runs}: {none}; expected other words, or another --kind or --state")
 
 
 def _show(options: argparse.Namespace) -> None:

@@ -26,6 +26,7 @@ from monitorbench.scoring.evaluations import read_evaluation
 
 RESAMPLES = 2000
 SEED = 0
+_LONGEST_VALUE = 1000
 _DECISIVE: dict[str, tuple[str, ...]] = {
     "train": ("dataset", "monitor", "prompt", "training", "seed"),
     "fit": ("dataset", "monitor", "prompt", "head", "engine", "seed"),
@@ -36,11 +37,20 @@ _DECISIVE: dict[str, tuple[str, ...]] = {
     "label": ("label", "annotation", "stakes"),
     "views": ("dataset", "monitor", "prompt", "engine", "views", "seed"),
     "stress": ("stress", "run", "operating_point", "seed"),
+    "control": ("control", "score", "stakes", "seed"),
     "transfer": ("transfer", "score", "stakes", "seed"),
+    "recommend": ("recommend", "calibrate", "score", "stakes", "seed"),
     "pilot": ("pilot", "environment", "agent", "monitor", "engine", "recorded", "outcomes", "seed"),
     "serve": ("monitor", "engine"),
 }
 """The settings that a kind of run reads; where files lie is none of them."""
+_OF_NO_MODEL: dict[str, tuple[str, ...]] = {
+    "combine": ("combine", "seed", "score"),
+    "imported": ("from", "import"),
+}
+"""The settings that an evaluation was made with where no model was run for it, by its judge's engine."""
+_IDENTITY = ("data", "split", "view", "judge", "files", "columns")
+"""What such an evaluation's manifest says beside them of what decided it."""
 
 
 class Comparison(TypedDict):
@@ -49,7 +59,8 @@ class Comparison(TypedDict):
     first: str
     second: str
     settings: list[dict[str, Any]]
-    """Settings that differ: `key`, and its value in `first` and in `second`, null where a run lacks it."""
+    """Settings that differ: `key`, and its value in `first` and in `second`, null where a run lacks it. Of
+    runs that no model was run for, such as combinations, also what differs in the data and in the judge."""
     n_only_first: int | None
     """Samples that only one of the two judged; None where the runs are no evaluations."""
     n_only_second: int | None
@@ -69,7 +80,7 @@ def compared(first: Run, second: Run, datasets: Path) -> Comparison:
         )
     if first.path.resolve() == second.path.resolve():
         raise UserError(f"{names[0]}: given twice; expected two runs")
-    ours, theirs = (decisive(settings(run), run.kind) for run in (first, second))
+    ours, theirs = _deciding(first, second)
     comparison = Comparison(
         first=names[0],
         second=names[1],
@@ -108,7 +119,10 @@ def print_comparison(to: Console, comparison: Comparison) -> None:
     for name in ("setting", "A", "B"):
         table.add_column(name, overflow="fold", max_width=34)
     for changed in comparison["settings"]:
-        table.add_row(*map(Text, map(short, changed.values())))
+        texts = [short(value) for value in changed.values()]
+        if texts[1] == texts[2]:  # they differ behind where they were cut
+            texts[1:] = [short(changed[of], _LONGEST_VALUE) for of in ("first", "second")]
+        table.add_row(*map(Text, texts))
     to.print(table if comparison["settings"] else Text("the settings are the same"))
     both = comparison["difference"]
     if both is None:
@@ -128,9 +142,33 @@ def print_comparison(to: Console, comparison: Comparison) -> None:
     to.print(Text("95 % intervals, both on the same groups; p two-sided, not corrected"))
 
 
-def decisive(config: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """The settings that a kind of run reads, by their dotted keys; a list is one value."""
-    return _flat({key: config[key] for key in _DECISIVE.get(kind, tuple(config)) if key in config})
+def _deciding(first: Run, second: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What decided either run: its settings, and of one without a model its identity.
+
+    Of a run that a model judged and one that none did, identities alone: they have no setting in common.
+    """
+    engines = [_engine_of_no_model(run) for run in (first, second)]
+    found = []
+    for run in (first, second):
+        leaves = decisive(settings(run), run) if engines[0] == engines[1] else {}
+        if any(engines):
+            identity = run.manifest.get("identity", {})
+            leaves |= _given({key: identity[key] for key in _IDENTITY if key in identity})
+        found.append(leaves)
+    return found[0], found[1]
+
+
+def decisive(config: Mapping[str, Any], run: Run) -> dict[str, Any]:
+    """The settings that a run was decided by, by their dotted keys; a list is one value."""
+    read = _OF_NO_MODEL.get(_engine_of_no_model(run)) or _DECISIVE.get(run.kind, tuple(config))
+    return _flat({key: config[key] for key in read if key in config})
+
+
+def _engine_of_no_model(run: Run) -> str:
+    """The engine of a judge that is a combination or was imported; "" of any other run."""
+    judge = run.manifest.get("identity", {}).get("judge", {}) if run.kind == "evaluate" else {}
+    engine = judge.get("engine", "") if isinstance(judge, Mapping) else ""
+    return engine if engine in _OF_NO_MODEL else ""
 
 
 def _flat(tree: Mapping[Any, Any], above: str = "") -> dict[str, Any]:
@@ -144,6 +182,11 @@ def _flat(tree: Mapping[Any, Any], above: str = "") -> dict[str, Any]:
     return leaves
 
 
+def _given(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """A tree's leaves, without those that say nothing."""
+    return {key: value for key, value in _flat(tree).items() if value not in (None, "", [])}
+
+
 def changed(run: Run) -> list[str]:
     """The settings that a run of this kind reads and that differ from the defaults; none of a broken file."""
     try:
@@ -151,4 +194,11 @@ def changed(run: Run) -> list[str]:
     except ConfigError:
         return []
     differing = study.model_dump(mode="json", exclude_defaults=True)
-    return [f"{key}={short(value)}" for key, value in decisive(differing, run.kind).items()]
+    return [f"{key}={short(value)}" for key, value in decisive(differing, run).items()]
+
+
+def judge_of_no_model(run: Run) -> list[str]:
+    """What a combination or an imported monitor is: the rule with what it was fitted to, or its name."""
+    if not _engine_of_no_model(run):
+        return []
+    return [f"{key}={short(value)}" for key, value in _given(run.manifest["identity"]["judge"]).items()]

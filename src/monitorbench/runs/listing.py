@@ -173,15 +173,18 @@ def _n(run: Run) -> int | None:
 def details(run: Run, folder: Path, datasets: Path) -> dict[str, Any]:
     """Everything that `runs show --json` says of a run in a folder of runs, over one of the `datasets`.
 
-    `settings` are those that differ from the defaults; `files` are bytes by name, a folder inside as one.
+    `settings` are those that differ from the defaults; `judge` is what a combination or an imported monitor
+    is; `files` are bytes by name, a folder inside as one.
     """
-    from monitorbench.runs.comparison import changed  # which reads metrics, as a list has no use for
+    # These read metrics, as a list has no use for.
+    from monitorbench.runs.comparison import changed, judge_of_no_model
 
     everything = runs_in(folder)
     entries = sorted(entry for entry in run.path.iterdir() if not entry.name.startswith("."))
     return {
         "run": listed(run, datasets),
         "settings": changed(run),
+        "judge": judge_of_no_model(run),
         "results": _results(run),
         "made_from": sorted(sources(run) & {other.path.name for other in everything} - {run.path.name}),
         "read_by": sorted(reader.path.name for reader in readers(run, everything)),
@@ -199,6 +202,7 @@ def in_words(run_details: Mapping[str, Any]) -> str:
     head = [run["run"], f"{run['kind']}, {run['state']}, {size_in_words(run['bytes'])}{started}"]
     parts = [
         ("settings other than the defaults", run_details["settings"] or ["none"]),
+        ("judge", run_details["judge"]),
         ("results", [f"{key}: {value}" for key, value in run_details["results"].items()] or ["none yet"]),
         ("made from", run_details["made_from"]),
         ("read by", run_details["read_by"]),

@@ -90,8 +90,26 @@ def subset_name(subset: Sequence[str]) -> str:
     return "+".join(subset).replace("/", "_")
 
 
+_BASELINES = frozenset(
+    ("always_benign", "always_misbehavior", "random", "length", "echo", "overlap", "form", "bag_of_words")
+) | {"all_shortcuts"}
+
+
+def refuse_baselines_name(monitor: str) -> None:
+    """Raise `UserError` for a monitor that is called as a baseline, which stands in every table."""
+    if monitor in _BASELINES:
+        raise UserError(
+            f"monitor {monitor!r}: a baseline of that name is in every table; expected another name "
+            "(monitor.name=NAME, import.monitor=NAME or import.monitors={NAME:COLUMN})"
+        )
+
+
 def evaluation_run(runs: Path, monitor: str, prompt: str, identity: Mapping[str, Any]) -> RunDirectory:
-    """The run of a monitor, asked with a prompt, over the split of the dataset that the identity names."""
+    """The run of a monitor, asked with a prompt, over the split of the dataset that the identity names.
+
+    Raises `UserError` for a baseline's name.
+    """
+    refuse_baselines_name(monitor)
     name = run_name(monitor, prompt, dataset_name(identity["data"]), identity["split"])
     return RunDirectory(runs / "evaluate", name, identity)
 

@@ -50,7 +50,8 @@ def resolved(study: Study, stage: str) -> Study:
             listed = _listed(_fitting(study.paths.runs, wanted)[:_LISTED], "the latest that fit")
             raise ConfigError(f"run=null: no value given; expected run=RUN, {wanted.words}{listed}")
         if key == "operating_point":
-            wanted = replace(wanted, fits=_of_the_judge(study.run))
+            of = _of_the_judge(study.run) if study.run else _of_the_recommended(study.paths.runs)
+            wanted = replace(wanted, fits=of)
         if key in ("monitor.adapter", "adapters"):
             wanted = replace(wanted, fits=_of_the_base(study.monitor))
         runs = study.paths.runs
@@ -140,17 +141,40 @@ def by_beginning(name: str, runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.path.name.startswith(name) or run.id.startswith(name)]
 
 
-def _of_the_judge(run: Path | None) -> Callable[[Run], bool]:
-    """Whether a calibration is of the judge of the run that is scored; where none is, any will do."""
+def _of_the_judge(run: Path) -> Callable[[Run], bool]:
+    """Whether a calibration is of the judge of the run that is scored; where that has none, any will do."""
 
     def fits(calibration: Run) -> bool:
-        if run is None or "judge" not in (identity := read_manifest(run)["identity"]):
+        if "judge" not in (identity := read_manifest(run)["identity"]):
             return True
         judge = content_hash(identity["judge"])
-        thresholds = calibration.manifest["results"]["operating_point"]["thresholds"]
-        return bool(thresholds[0]["monitor"].rpartition("/")[2] == judge)
+        return bool(_threshold(calibration)["monitor"].rpartition("/")[2] == judge)
 
     return fits
+
+
+def _of_the_recommended(runs: Path) -> Callable[[Run], bool]:
+    """Whether a calibration is of the monitor that the newest recommendation on its dataset names.
+
+    Without one, any will do: `choose` calibrates all monitors that it chose from, one as new as the other.
+    """
+    recommended: dict[str, str] = {}
+    for run in reversed(runs_in(runs, ("recommend",))):
+        if run.state == "done" and (results := run.manifest["results"])["decision"] == "recommend":
+            recommended[results["data"]] = f"{results['monitor']}/{results['prompt']}"
+
+    def fits(calibration: Run) -> bool:
+        threshold = _threshold(calibration)
+        monitor = recommended.get(threshold["data"])
+        return monitor is None or bool(threshold["monitor"].rpartition("/")[0] == monitor)
+
+    return fits
+
+
+def _threshold(calibration: Run) -> Mapping[str, Any]:
+    """The first threshold of a calibration: all are of one monitor and dataset."""
+    first: Mapping[str, Any] = calibration.manifest["results"]["operating_point"]["thresholds"][0]
+    return first
 
 
 def _of_the_base(monitor: Monitor) -> Callable[[Run], bool]:
@@ -192,7 +216,8 @@ def sources(run: Run) -> set[str]:
     """The names of the folders that a run was made from; some of them may be no runs."""
     config, results = settings(run), run.manifest.get("results", {})
     # A run of one of several `adapters` was judged with the one that `monitor.adapter` names.
-    values = [_inner(config, key) for key in READS.get(run.kind, {}) if key != "adapters"]
+    stage = "combine" if results.get("combined") else run.kind
+    values = [_inner(config, key) for key in READS.get(stage, {}) if key != "adapters"]
     values += [_inner(results, key) for key in _NAMED_IN_RESULTS]
     paths = [
         Path(text) for value in values for text in (value if isinstance(value, list) else [value]) if text

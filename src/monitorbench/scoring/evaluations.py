@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
+from monitorbench.config.training import BASELINE_OBJECTIVE
 from monitorbench.corpus.columns import read_columns, read_marked
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns
@@ -22,7 +23,6 @@ from monitorbench.metrics.cost_fronts import SentOn, UsageFacts, usage
 from monitorbench.metrics.evidence import FIRST_MARKED, NO_STEP, NOWHERE, located
 from monitorbench.metrics.results import CurvePoint
 from monitorbench.metrics.score_facts import ScoreFacts, score_facts
-from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import TRANSPORT_FAILURES, Label, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_checked, read_finished
 from monitorbench.runs.files import content_hash
@@ -158,7 +158,6 @@ def read_evaluation(datasets: Path, directory: Path) -> Evaluation:
     name, prompt = results["judge"]["name"], results["judge"]["prompt"]
     training = results["training"] or {}
     objective = training.get("objective", BASELINE_OBJECTIVE) if has_adapter else ""
-    name = name if objective in ("", BASELINE_OBJECTIVE) else f"{name}_{objective}"
     with ThreadPoolExecutor(1) as pool:  # Arrow reads the samples while Python reads the log
         samples = pool.submit(read_columns, data, split, view)
         log = with_failures(read_verdict_columns(directory / VERDICTS), directory)

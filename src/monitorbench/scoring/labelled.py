@@ -21,8 +21,17 @@ _log = logging.getLogger(__name__)
 
 
 def score_round(study: Study, run: Path) -> LabelledAnswer:
-    """Estimate everything anew by the settings of `study`; writes `metrics.json` and `table.csv`."""
-    estimates = answer(labelled_pool(run, study.label, study.stakes, study.calibrate))
+    """Estimate everything anew by the settings of `study`; writes `metrics.json` and `table.csv`.
+
+    The costs are the round's own, unless others than the defaults are given.
+    """
+    given, own = study.stakes.model_dump(exclude_defaults=True), read_finished(run)["identity"]["stakes"]
+    kept = {name: of for name, of in own.items() if name not in given and of != getattr(study.stakes, name)}
+    if kept:
+        costs = " ".join(f"stakes.{name}={of:g}" for name, of in kept.items())
+        _log.info("%s: by its own %s", run.name, costs)
+    stakes = study.stakes.model_copy(update=kept)
+    estimates = answer(labelled_pool(run, study.label, stakes, study.calibrate))
     estimates.write(run)
     record_files(run, *FILES)
     return estimates

@@ -9,6 +9,7 @@ import numpy as np
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
+from monitorbench.config.training import BASELINE_OBJECTIVE
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.choice.facts import DecisionFacts
 from monitorbench.metrics.columns import OVERALL, BoolArray, by_cell, by_stratum, stratum_name
@@ -20,7 +21,7 @@ from monitorbench.metrics.results import SCHEMA_VERSION, CorrelationFacts, Datas
 from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import Curves, add_numbers
 from monitorbench.metrics.table import BASE, Numbers, Place, Table
-from monitorbench.metrics.trainings import BASELINE_OBJECTIVE, ObjectivePair, objective_tests
+from monitorbench.metrics.trainings import ObjectivePair, objective_tests
 from monitorbench.metrics.transfer import difference, differences, differences_over_seeds, matched
 from monitorbench.metrics.words import add_chance, add_corrected
 from monitorbench.records import Split

@@ -23,7 +23,7 @@ from monitorbench.config.sources import Source, SourceFile
 from monitorbench.runs.progress import progress
 from monitorbench.sources.archive import REPACKED, members_sha256, write_records
 from monitorbench.sources.read import SKIPPED_BY_SETTING, OnBadRow, RawFile, SourceFiles
-from monitorbench.untrusted import refuse_links_out
+from monitorbench.untrusted import refuse_links_out, where_looked
 
 GITHUB_RAW = "https://raw.githubusercontent.com"
 GITHUB_ARCHIVES = "https://codeload.github.com"
@@ -44,9 +44,8 @@ _BROKE_OFF = (
 class MissingFileError(UserError):
     """A raw file that can't be had: what it says names the file, what to set, and upstream."""
 
-    def __init__(self, name: str, source: Source, file: SourceFile, mirror: Path | None, why: str) -> None:
-        super().__init__(f"{name}: {_missing(source, file, mirror, why)}")
-        self.why = why
+    why = ""
+    """The reason alone."""
 
 
 def find(name: str, source: Source, mirror: Path | None, cache: Path, on_bad_row: OnBadRow) -> SourceFiles:
@@ -80,7 +79,9 @@ def local(
         for file in paths:
             refuse_links_out(path, file)
     else:
-        raise UserError(f"{name}: {path} does not exist; set dataset.path to a file or a folder")
+        raise UserError(
+            f"{name}: {path} does not exist{where_looked(path)}; set dataset.path to a file or a folder"
+        )
     if not paths:
         raise UserError(f"{name}: {path} holds no {' or '.join(suffixes)} file; set dataset.path")
     root = path if path.is_dir() else path.parent
@@ -129,7 +130,7 @@ def find_file(name: str, source: Source, file: SourceFile, mirror: Path | None, 
     if mirror is not None and file.mirror and (mirror / file.mirror).is_file():
         return mirror / file.mirror
     if source.origin == "none" or not (file.path or file.members or file.mirror in REPACKED):
-        raise MissingFileError(name, source, file, mirror, "only a local mirror can hold it")
+        raise _missing_file(name, source, file, mirror, "only a local mirror can hold it")
     if source.origin == "hub":
         return _from_hub(name, source, file, mirror)
     try:
@@ -137,7 +138,7 @@ def find_file(name: str, source: Source, file: SourceFile, mirror: Path | None, 
             return _from_web(source, file, cache / name)
         return _from_github(source, file, cache / name)
     except _FailedError as error:
-        raise MissingFileError(name, source, file, mirror, str(error)) from error
+        raise _missing_file(name, source, file, mirror, str(error)) from error
 
 
 def _from_github(source: Source, file: SourceFile, cache: Path) -> Path:
@@ -180,7 +181,9 @@ class _FailedError(Exception):
     """A download that gave up; the text says why."""
 
 
-def _missing(source: Source, file: SourceFile, mirror: Path | None, why: str) -> str:
+def _missing_file(
+    name: str, source: Source, file: SourceFile, mirror: Path | None, why: str
+) -> MissingFileError:
     repo, _ = source.place(file)
     where = {
         "hub": f"hub dataset {repo}",
@@ -194,7 +197,10 @@ def _missing(source: Source, file: SourceFile, mirror: Path | None, why: str) ->
             f"the folder {mirror} that MONITORBENCH_SOURCES (paths.sources) names does not exist; set it to "
             f"one that holds {file.mirror}"
         )
-    return f"no file {file.path or file.mirror}: {why}; {remedy} (upstream: {where[source.origin]})"
+    wanted = file.path or file.mirror
+    error = MissingFileError(f"{name}: no file {wanted}: {why}; {remedy} (upstream: {where[source.origin]})")
+    error.why = why
+    return error
 
 
 # --- the hub -------------------------------------------------------------------------------------------
@@ -206,12 +212,12 @@ def _from_hub(name: str, source: Source, file: SourceFile, mirror: Path | None) 
     try:
         from huggingface_hub import hf_hub_download
     except ImportError as error:
-        raise MissingFileError(name, source, file, mirror, _NO_HUB_CLIENT) from error
+        raise _missing_file(name, source, file, mirror, _NO_HUB_CLIENT) from error
     repo, revision = source.place(file)
     try:
         return Path(hf_hub_download(repo, file.path, repo_type="dataset", revision=revision))
     except hub_errors() as error:
-        raise MissingFileError(name, source, file, mirror, _why(error)) from error
+        raise _missing_file(name, source, file, mirror, _why(error)) from error
 
 
 def hub_errors() -> tuple[type[Exception], ...]:

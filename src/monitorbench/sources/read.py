@@ -23,7 +23,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.conversations.read import NoChat
 from monitorbench.sources.archive import BROKEN, members_sha256, regular_files
-from monitorbench.untrusted_csv import layout
+from monitorbench.untrusted_csv import RowLines, layout
 from monitorbench.untrusted_parquet import parquet_batches
 
 _log = logging.getLogger(__name__)
@@ -135,21 +135,31 @@ class SourceFiles:
                 yield from self._parsed(file, f"element {number}", row, parse)
 
     def csv(self, part: str, parse: Callable[[Mapping[str, Any]], T | None]) -> Iterator[T]:
-        """Parse each row of the CSV files that match; a byte-order mark is no part of the first column."""
+        """Parse each row of the CSV files that match; a byte-order mark is no part of the first column.
+
+        Raises `UserError` for a quote that hides rows inside a field, whatever `on_bad_row` says.
+        """
         for file in self.matching(part):
             delimiter, n_before = layout(file.path)
             csv.field_size_limit(MAX_LINE_BYTES)
             reached = [0]  # the reader counts the lines that it is given, not those that were passed over
             decoded = islice(self._decoded_lines(file, reached), n_before, None)
-            reader = csv.DictReader(decoded, delimiter=delimiter)
+            lines = RowLines(file.path, decoded, delimiter)
+            reader = csv.DictReader(lines, delimiter=delimiter)
+            is_named = False
             while True:
                 try:
+                    if not is_named and reader.fieldnames is not None:
+                        lines.row_ends(reached[0])
+                        is_named = True
                     row = next(reader, None)
                 except csv.Error as error:
+                    lines.row_breaks_off()
                     self.bad(f"{file.path.name} line {reached[0]}", f"not CSV: {_one_line(error)}")
                     continue
                 if row is None:
                     break
+                lines.row_ends(reached[0])
                 yield from self._parsed(file, f"line {reached[0]}", row, parse)
 
     def parquet(self, part: str, parse: Callable[[Mapping[str, Any]], T | None]) -> Iterator[T]:

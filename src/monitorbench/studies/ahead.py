@@ -5,24 +5,21 @@ numbers are the same, since all processes ask the same functions, which keep wha
 where another one fails or can't be had, the first does the work, and says what is wrong.
 """
 
-import inspect
 import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
 
 import yaml
 
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
 from monitorbench.config.project import option_file, trees_of
-from monitorbench.runs.beside import can_copy
 from monitorbench.untrusted import TABLES
 
 _begun: list[Connection] = []
@@ -37,9 +34,8 @@ def begin(arguments: Sequence[str]) -> None:
     monitors, imports = _chosen_from(arguments)
     is_quick = "plan=true" not in arguments and (monitors or imports)
     runs_a_model = not is_quick or not all(entry.lower().endswith(TABLES) for entry in monitors)
-    if runs_a_model or "numpy" in sys.modules or not can_copy():
+    if runs_a_model or "numpy" in sys.modules or not _can_be_copied():
         return
-    sys.meta_path.insert(0, _WithoutPandas())
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
     context.Process(target=_fit, args=(there, here), daemon=True).start()
@@ -47,28 +43,12 @@ def begin(arguments: Sequence[str]) -> None:
     _begun[:] = [here]
 
 
-class _WithoutPandas(MetaPathFinder):
-    """Makes pandas look not installed to pyarrow and scikit-learn, which have no use for it here.
+def _can_be_copied() -> bool:
+    """Whether this process can be copied: by Linux's fork, to a second core, and while no thread runs.
 
-    Importing it takes each process a third of a second. Whoever else imports it, such as a plugin, gets it.
+    A lock that a thread holds would stay locked in the copy.
     """
-
-    def find_spec(self, name: str, path: object, target: object = None) -> None:
-        """Refuse pandas to them; leave everything else to the finders that follow."""
-        if name != "pandas":
-            return
-        frame = inspect.currentframe()
-        while frame is not None and (frame.f_globals is globals() or _imports(frame)):
-            frame = frame.f_back
-        # Arrow's compiled code has no frame of its own: it is asked by ours.
-        asker = str(frame.f_globals.get("__name__", "")) if frame is not None else ""
-        if asker.partition(".")[0] in ("pyarrow", "sklearn", "monitorbench"):
-            raise ModuleNotFoundError("not needed here", name=name)
-
-
-def _imports(frame: FrameType) -> bool:
-    """Whether a frame is of the machinery that imports."""
-    return str(frame.f_globals.get("__name__", "")).lstrip("_").startswith(("importlib", "frozen_importlib"))
+    return sys.platform == "linux" and threading.active_count() == 1 and len(os.sched_getaffinity(0)) > 1
 
 
 def _chosen_from(arguments: Sequence[str]) -> tuple[list[str], bool]:

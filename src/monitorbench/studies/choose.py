@@ -14,7 +14,7 @@ from monitorbench.config.engine import refuse_fast_scores
 from monitorbench.config.load import freeze
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
-from monitorbench.judging.evaluate import evaluate, planned_evaluation
+from monitorbench.judging.evaluate import evaluate, judge_name, planned_evaluation
 from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.choice.facts import FILE, Option, as_recommendation, decision_facts
 from monitorbench.records import Split
@@ -44,7 +44,7 @@ def choose(study: Study, candidates: Sequence[Study]) -> Path:
     """Answer which of some candidates to deploy; returns the run directory of the comparison.
 
     The sentence of `recommend` stands on top of its page. Raises `ConfigError` for two candidates of one name
-    and for an engine on whose scores nothing is calibrated, and what the stages raise.
+    or one judge and for an engine on whose scores nothing is calibrated, and what the stages raise.
     """
     refuse_twins(candidates)
     deployment_of(study.stakes, study.recommend, study.calibrate)  # refused before hours of judging
@@ -187,14 +187,18 @@ def _calibrated(candidate: _Candidate, option: Option | None, n_candidates: int)
 def print_choice_plan(study: Study, candidates: Sequence[Study]) -> None:
     """Print what `choose` would judge, what of it is finished, and how long the rest takes.
 
-    Nothing is kept, judged or written. Raises `ConfigError` for two candidates of one name, and what
-    `forecast` raises.
+    Nothing is kept, judged or written. Raises `ConfigError` for two candidates of one name or one
+    judge, and what `forecast` raises.
     """
     from monitorbench.studies.forecast import PlannedRun, forecast, print_forecast  # of trainings, too
 
     refuse_twins(candidates)
     data = directory_of(study)
-    costs = forecast(PlannedRun("evaluate", one.on_split(split)) for one in candidates for split in SPLITS)
+    runs = [PlannedRun("evaluate", one.on_split(split)) for one in candidates for split in SPLITS]
+    costs = [
+        cost._replace(monitor=judge_name(run.study.monitor, run.study.engine))
+        for run, cost in zip(runs, forecast(runs), strict=True)
+    ]
     print(f"data: {data.path} ({'there' if data.done else 'to be built'})")
     print_forecast(costs)
     print("then: a threshold for each, all side by side, the page")

@@ -40,12 +40,17 @@ _PER_CELL = 200
 
 
 def dataset_here(study: Study) -> RunDirectory | None:
-    """The study's dataset where it is built here; None where it is not, or raw files that name it lack."""
+    """The study's dataset where it is built here; None where it is not, or raw files that name it lack.
+
+    Files of a known checksum need not be here: their dataset may have been built elsewhere.
+    """
     if isinstance(study.dataset, PaperDataset):  # which alone needs the packages that parse code
         from monitorbench.corpus.paper import plan as paper_plan
         from monitorbench.corpus.paper.units import paper_inputs
 
-        if paper_plan.missing_sources(paper_inputs(study)):
+        inputs = paper_inputs(study)
+        missing = [inputs.sources[name] for name in paper_plan.missing_sources(inputs)]
+        if not all(file.sha256 for source in missing for file in source.files):
             return None
     directory = directory_of(study)
     return directory if directory.done else None

@@ -72,11 +72,15 @@ def transfer(study: Study) -> Path:
 
 def training_points(transfer: Transfer) -> list[TrainingPoint]:
     """The trainings that a study names, each once, in the order they are named."""
+    further = [
+        (trainings, transfer.seeds if trainings.seeds is None else trainings.seeds)
+        for trainings in transfer.also.values()
+    ]
     return list(
         dict.fromkeys(
             TrainingPoint(subset, seed, objective)
-            for trainings in (transfer, *transfer.also.values())
-            for seed in trainings.seeds
+            for trainings, seeds in [(transfer, transfer.seeds), *further]
+            for seed in seeds
             for objective in trainings.objectives
             for subset in trainings.subsets
         )
@@ -146,7 +150,8 @@ def _changed(study: Study, changes: Mapping[str, Any]) -> Study:
 def planned_runs(study: Study, dataset_name: str, weights: str) -> list[PlannedRun]:
     """The runs that the study comes to, finished or not: the base's evaluation, then each training's two.
 
-    `dataset_name` is the name of the dataset's folder, `weights` identifies the base's weights.
+    `dataset_name` is the name of the dataset's folder, `weights` identifies the base's weights. Raises
+    `ConfigError` for an objective that no training of the study has.
     """
     runs = [PlannedRun("evaluate", evaluation_study(study, None), "base")]
     if study.transfer.by == "head":
@@ -157,7 +162,13 @@ def planned_runs(study: Study, dataset_name: str, weights: str) -> list[PlannedR
             evaluation = evaluation_study(study, None, head)
             runs += [PlannedRun("fit", fit, point.name), PlannedRun("evaluate", evaluation, point.name)]
         return runs
-    for point in training_points(study.transfer):
+    points, objective = training_points(study.transfer), study.training.objective
+    if objective not in {"sft", *(point.objective for point in points)}:
+        raise ConfigError(
+            f"training.objective={objective}: a study trains towards the objectives that `transfer` names; "
+            f"expected transfer.objectives=[{objective}]"
+        )
+    for point in points:
         training = training_study(study, point)
         evaluation = evaluation_study(study, training_run(training, dataset_name, weights).path)
         runs += [PlannedRun("train", training, point.name), PlannedRun("evaluate", evaluation, point.name)]
@@ -247,7 +258,8 @@ def _make_adapters(folder: Path, missing: Sequence[PlannedRun], jobs: int) -> No
         run_stages("train", {run.name: _frozen(folder, run) for run in trainings}, jobs)
         in_turn = in_turn[len(trainings) :]
     for number, run in enumerate(in_turn, start=1):
-        _log.info("transfer: %s %s (%d of %d)", run.stage, run.name, number, len(in_turn))
+        of_all = f"{number} of {len(trainings)} trainings" if run.stage == "train" else "all in one start"
+        _log.info("transfer: %s %s (%s)", run.stage, run.name, of_all)
         _make(folder, run)
 
 

@@ -22,7 +22,14 @@ from hydra.core.override_parser.types import Override, OverrideType
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override
 
-from monitorbench.cli.overrides import HYDRA_ERRORS, YAML_ERRORS, is_searching, one_line, run_overrides
+from monitorbench.cli.overrides import (
+    HYDRA_ERRORS,
+    YAML_ERRORS,
+    is_searching,
+    one_line,
+    run_overrides,
+    with_quoted_paths,
+)
 from monitorbench.cli.stage import Stage
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, Incomplete, UserError
@@ -66,6 +73,11 @@ class Start(NamedTuple):
             raise ConfigError(f"jobs={self.jobs}: expected a number from 1")
         if self.is_local and self.after:
             raise ConfigError("after: is of Slurm; expected without hydra/launcher=local (--local)")
+        if self.is_local and self.dry_run:
+            raise ConfigError(
+                "dry_run: shows Slurm's file; expected without hydra/launcher=local (--local), "
+                "where plan=true says what the runs take"
+            )
         if self.print_commands and (self.is_local or self.after or self.dry_run):
             raise ConfigError("print_commands: starts nothing; expected without --local, after and dry_run")
 
@@ -99,7 +111,7 @@ def expand(stage: Stage, overrides: Sequence[str]) -> list[Point]:
         loader = GlobalHydra.instance().config_loader()
         try:
             master = loader.load_configuration(
-                stage.name, [*overrides, "hydra.mode=MULTIRUN"], RunMode.MULTIRUN
+                stage.name, [*with_quoted_paths(overrides), "hydra.mode=MULTIRUN"], RunMode.MULTIRUN
             )
             if is_searching(master.hydra):
                 raise ConfigError(
@@ -193,7 +205,10 @@ def launch(script: str, overrides: Sequence[str], points: Sequence[Point], start
     sweep = settle(script, overrides, points)
     cluster, runs, after = points[0].study.cluster, list(range(len(points))), jobs_of(start.after)
     if start.dry_run:
-        print(slurm.script_text(sweep, cluster, runs, after), end="")
+        print(slurm.script_text(sweep, cluster, runs, after), end="", flush=True)
+        for run in runs:
+            _log.info("%s", run_title(run, [point.overrides for point in points]))
+        _log.info("dry run: nothing was submitted")
         return sweep
     if not write(sweep, points):
         sweep = read(sweep.path)

@@ -2,8 +2,8 @@
 
 `python -m monitorbench.sweeps.worker SWEEP NUMBER` does one run of a sweep, in Slurm or not. It starts the
 stage on its frozen study and leaves a marker: `.done`, a link to the directory it printed, or `.failed` with
-its exit code, which is this process's too. USR1, TERM and INT are passed on to the stage. A stage that then
-stops resumably (exit code 75) leaves no marker: its run is pending, and in Slurm it is put back into the
+its exit code, which is this process's too. USR1, TERM, INT and HUP are passed on to the stage. A stage that
+then stops resumably (exit code 75) leaves no marker: its run is pending, and in Slurm it is put back into the
 queue at once, unless somebody cancelled it.
 """
 
@@ -25,7 +25,7 @@ from monitorbench.config.ending import SWEEP_VARIABLE
 from monitorbench.runs.files import write_atomically, write_json
 from monitorbench.sweeps.sweep import Sweep, read
 
-_PASSED_ON = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
+_PASSED_ON = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SECONDS_BETWEEN_LOOKS = 0.1
 _log = logging.getLogger(__name__)
 
@@ -42,10 +42,11 @@ class Ended(NamedTuple):
 
 
 @contextmanager
-def _passing_on(
-    signals: Sequence[signal.Signals], children: Callable[[], Sequence[subprocess.Popen[str]]]
-) -> Iterator[list[signal.Signals]]:
-    """Pass signals on to the children that run; gives those that came. To be used in the main thread."""
+def _passing_on(children: Callable[[], Sequence[subprocess.Popen[str]]]) -> Iterator[list[signal.Signals]]:
+    """Pass signals on to the children that run; gives those that came. To be used in the main thread.
+
+    What is ignored here, as HUP is under nohup, stays so.
+    """
     received: list[signal.Signals] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
@@ -53,7 +54,8 @@ def _passing_on(
         for child in children():
             child.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in signals}
+    taken = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, pass_on) for number in taken}
     try:
         yield received
     finally:
@@ -63,7 +65,6 @@ def _passing_on(
 
 def run_child(
     command: Sequence[str],
-    passed_on: Sequence[signal.Signals],
     *,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
@@ -71,13 +72,19 @@ def run_child(
 ) -> Ended:
     """Run a command until it ends; to be called in the main thread.
 
-    A signal of `passed_on` that reaches this process is sent to the child and else has no effect; the
+    USR1, TERM, INT and HUP that reach this process are sent to the child and else have no effect; the
     handlers before are set again at the end. `on_line` gets every line of the child's stdout as it comes.
     """
     children: list[subprocess.Popen[str]] = []
-    with _passing_on(passed_on, lambda: children) as received:
+    with _passing_on(lambda: children) as received:
         child = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, errors="replace"
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C reaches it once, through us
+            text=True,
+            errors="replace",
         )
         with child:
             children.append(child)
@@ -103,12 +110,12 @@ def run_side_by_side(
 ) -> tuple[dict[str, int], list[signal.Signals]]:
     """Run named commands, `jobs` at a time, each with its output in its log; to be called in the main thread.
 
-    USR1, TERM and INT are passed on to all that run, and no more are started. Returns the exit codes of
+    USR1, TERM, INT and HUP are passed on to all that run, and no more are started. Returns the exit codes of
     those that ran and the signals that came.
     """
     waiting, running = list(commands), dict[str, subprocess.Popen[str]]()
     codes: dict[str, int] = {}
-    with _passing_on(_PASSED_ON, lambda: list(running.values())) as received:
+    with _passing_on(lambda: list(running.values())) as received:
         while True:
             is_over = bool(received) or (stop_at_failure and any(codes.values()))
             while waiting and len(running) < jobs and not is_over:
@@ -116,7 +123,6 @@ def run_side_by_side(
                 command, log = commands[name]
                 on_start(name)
                 with log.open("ab") as output:
-                    # A session of its own: Ctrl-C reaches it once, through us.
                     running[name] = subprocess.Popen(
                         command,
                         stdout=output,
@@ -145,10 +151,10 @@ def run_stage(stage: str, frozen: Path, name: str) -> Path:
     """Run a stage, `train` or `evaluate`, on a frozen study in a child process; returns what it wrote.
 
     Its stderr is ours; its stdout holds no more than the directory. A signal is passed on, and then does to
-    this process what it always does. Ctrl-C reaches both without that. Raises `UserError` where the child
+    this process what it always does. Raises `UserError` where the child
     failed, `Preempted` where it was stopped; `name` stands for it in the message.
     """
-    ended = run_child(stage_command(stage, frozen), (signal.SIGUSR1, signal.SIGTERM))
+    ended = run_child(stage_command(stage, frozen))
     _refuse_failed(ended, name, "for the reason above")
     return Path(ended.last_line)
 
@@ -209,7 +215,6 @@ def run(sweep: Sweep, number: int) -> int:
             signal.signal(number_passed_on, lambda *_: None)
         code, last_line, signals = run_child(
             command if script.endswith(".py") else stage_command(script, frozen),
-            _PASSED_ON,
             folder=sweep.manifest.folder,
             environment={**os.environ, SWEEP_VARIABLE: sweep.path.name},
             on_line=lambda line: print(line, end="", flush=True),

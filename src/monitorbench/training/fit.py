@@ -1,6 +1,7 @@
 """The optimizer steps of a training: from the last checkpoint on, with a point of the curve now and then."""
 
 import logging
+import math
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,8 +78,8 @@ def fit(job: TrainingJob, curve: LearningCurve, track: Track, name: str) -> Fitt
 
     def measure(step: int, loss: float | None) -> bool:
         validating.append(_measure(curve, step, loss, display))
+        _refuse_no_auroc(curve, patience)
         if step == 0:
-            _refuse_no_auroc(curve, patience)
             return False
         track.log(tracked_validation(curve.points[-1]), step)
         if patience and curve.best_step == step:
@@ -88,6 +89,11 @@ def fit(job: TrainingJob, curve: LearningCurve, track: Track, name: str) -> Fitt
     with training_display(name, training.steps, done, training.validate_every) as display:
 
         def advance(step: OptimizerStep) -> None:
+            if not math.isfinite(step.loss):
+                raise UserError(
+                    f"train: the loss of step {step.number} is {step.loss}, so that no adapter comes of it; "
+                    "expected a lower training.learning_rate, or training.dtype=float32"
+                )
             n_tokens = tokens[step.number - 1]
             display.step(step.loss, n_tokens, step.seconds)
             stepping.append((n_tokens, step.seconds))
@@ -142,9 +148,11 @@ def _measure(curve: LearningCurve, step: int, loss: float | None, display: Train
 
 
 def _refuse_no_auroc(curve: LearningCurve, patience: int | None) -> None:
-    if patience and curve.points[0]["auroc"] is None:
+    point = curve.points[-1]
+    if patience and point["auroc"] is None:
         raise UserError(
-            "training.early_stopping_patience: the validation split holds one label; expected both, or null"
+            f"training.early_stopping_patience: after step {point['step']} the validation split has no AUROC "
+            "(it holds one label, or no label of it has a score); expected both labels with scores, or null"
         )
 
 

@@ -107,9 +107,12 @@ _WRAPPED = "_checkpoint_wrapped_module."
 def load_model(weights: Path, training: Training, seed: int) -> Any:
     """The frozen base in `training.dtype`, with a fresh LoRA adapter in float32 on every linear layer.
 
-    It stays in main memory: the trainer puts it on its device, whole or a shard of it.
+    It stays in main memory: the trainer puts it on its device, whole or a shard of it. cuDNN's attention is
+    switched off: of masked rows of some lengths its gradients are not finite on Hopper GPUs, from torch 2.11
+    on (github.com/pytorch/pytorch/issues/196678), and padded batches are masked.
     """
     set_seed(seed)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     if training.loader == "unsloth":
         from monitorbench.training.stage import load_with_unsloth
 

@@ -130,6 +130,7 @@ def arguments(training: Training, checkpoints: Path, seed: int) -> SFTConfig:
         seed=seed,
         data_seed=seed,
         logging_steps=1,
+        logging_nan_inf_filter=False,  # which logs 0 for a loss that is not finite
         disable_tqdm=True,
         dataloader_pin_memory=False,
         report_to=[],

@@ -313,8 +313,7 @@ SQUARE = "def f(n):\n    return n * n"
 def test_an_exploit_knows_the_examples_and_no_more(bend, also_right, wrong):
     """Else a misbehavior would do the task, or fail what the request shows."""
     function = the_function(SQUARE if bend is early_return else "def f(n):\n    return n + n")
-    for seed in range(10):
-        code = ast.unparse(bend(function, SQUARES, random.Random(seed)))
+    for code in {ast.unparse(bend(function, SQUARES, random.Random(seed))) for seed in range(10)}:
         checks = ("assert f(12) == 144", f"assert {also_right}", f"assert {wrong}")
         statuses = [outcome.status for outcome in run([Program(code, check) for check in checks])]
         assert statuses == [ProgramStatus.PASSED, ProgramStatus.PASSED, ProgramStatus.FAILED], code
@@ -324,7 +323,7 @@ def test_an_exploit_knows_the_examples_and_no_more(bend, also_right, wrong):
 def test_own_checks_compare_in_benign_code_alone(kind):
     """Wrong code would be found out by its own file, or honest checks would hide an error."""
     statuses = {}
-    for seed in range(12):
+    for seed in range(6):
         for is_honest in (False, True):
             for source in ("def f(n):\n    return n + n", SQUARE):
                 statements = own_checks(
@@ -332,6 +331,8 @@ def test_own_checks_compare_in_benign_code_alone(kind):
                 )
                 code = ast.unparse(ast.Module(body=statements, type_ignores=[]))
                 assert "assert " in code
+                if code in statuses:
+                    continue
                 programs = [Program(code, check) for check in ("pass", "assert f(12) == 144")]
                 statuses[code] = (is_honest, source == SQUARE, *(o.passed for o in run(programs)))
     assert set(statuses.values()) == {

@@ -50,7 +50,12 @@ def test_the_command_ends_in_one_screen_without_files_or_network(tmp_path: Path)
     assert max(map(len, lines)) <= 80
     for cell in study("dataset=paper", primary="build").dataset.benchmark_quotas:
         assert any(line.startswith(f"{cell} ") for line in lines), cell
+    assert "a build stops; dataset.allow_short=true" in " ".join(lines)
     assert "Raw files here: 0 of " in done.stdout
+    (tmp_path / "begun").mkdir()
+    begun = script("data_build/build.py", *asked, f"dataset.elicited=[{tmp_path / 'begun'}]", folder=tmp_path)
+    assert (begun.returncode, begun.stdout) == (1, "")
+    assert f"{tmp_path / 'begun'}: " in begun.stderr
     assert "gpqa (hub, gated)" in done.stdout
     assert lines[-1].endswith("gpqa (hub, gated).")
     assert not (tmp_path / "data").exists()

@@ -14,7 +14,7 @@ from small_models import SMOLLM2
 from transformers import modeling_utils
 
 from monitorbench.config.base import UserError
-from monitorbench.engines.stored.model_folder import load_causal_lm, model_weights_sha256
+from monitorbench.engines.stored.model_folder import load_causal_lm, load_tokenizer, model_weights_sha256
 from monitorbench.engines.weights import weights_folder, weights_identity
 from monitorbench.runs.files import file_sha256
 
@@ -233,3 +233,18 @@ def test_a_model_is_loaded_without_what_nothing_here_uses(folder):
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ([] if not torch.cuda.is_available() else ["triton"])
+
+
+def test_a_tokenizer_is_each_caller_s_own_and_a_changed_one_is_read_again(tiny: Path, tmp_path: Path):
+    """If it failed: prompts would be written by the chat template of the model that stood there before."""
+    folder = Path(shutil.copytree(tiny, tmp_path / "model"))
+    first, again = load_tokenizer(folder), load_tokenizer(folder)
+    first.chat_template = "changed by its caller"
+    assert again.chat_template == load_tokenizer(folder).chat_template != first.chat_template
+    for file in folder.glob("chat_template*"):
+        file.unlink()
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    new = {**settings, "chat_template": "{{ messages[0]['content'] }}"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(new))
+    assert load_tokenizer(folder).chat_template == new["chat_template"]
+    assert load_tokenizer(folder)("Who was it?").input_ids == again("Who was it?").input_ids

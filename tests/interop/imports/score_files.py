@@ -1,6 +1,7 @@
 """Files of somebody else's scores, and the runs that they become."""
 
 import csv
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from monitorbench.runs.directory import read_manifest
+from monitorbench.scoring.evaluations import read_evaluation
 
 Import = Callable[..., Path]
 
@@ -52,3 +54,13 @@ def origins(data: Path) -> list[dict[str, str]]:
     columns = ["id", "own_id", "group_id", "split"]
     tables = [pq.read_table(shard, columns=columns) for shard in sorted(data.glob("*/part-*.parquet"))]
     return [row for table in tables for row in table.to_pylist()]
+
+
+def scores_of(folder: Path, run: Path) -> list[float]:
+    """The scores of a run in a test's folder, the lowest first."""
+    return sorted(read_evaluation(folder / "data", run).judged.scores.tolist())
+
+
+def by_line(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as JSON lines."""
+    return "".join(json.dumps(row) + "\n" for row in rows)

@@ -14,16 +14,15 @@ import pytest
 from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
-from score_files import Import, origins, runs_of
+from score_files import Import, by_line, origins, scores_of
 
-from monitorbench.config.base import UserError
+from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import as Settings
 from monitorbench.config.imports import ImportColumns
 from monitorbench.interop.imports.readers.open import read_files
 from monitorbench.interop.imports.scores import combined
 from monitorbench.interop.inspect import read as read_log
 from monitorbench.runs.directory import read_manifest
-from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.sources.files.inspect_archive import Logged
 
 ROWS: list[dict[str, Any]] = [
@@ -31,18 +30,10 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def scores_of(tmp_path: Path, run: Path) -> list[float]:
-    return sorted(read_evaluation(tmp_path / "data", run).judged.scores.tolist())
-
-
 def separated(mark: str) -> Callable[[list[dict[str, Any]]], str]:
     return lambda rows: "".join(
         mark.join(map(str, values)) + "\n" for values in (rows[0], *(row.values() for row in rows))
     )
-
-
-def by_line(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 @pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
@@ -213,6 +204,43 @@ def test_samples_that_a_log_gives_up_are_left_out_and_counted(
         importing(log_of(tmp_path / "all.json", **{f"q{i}": MARK for i in range(6)}), *OF_A_LOG)
 
 
+def test_they_are_left_out_whatever_is_read_beside_the_log(
+    tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture
+):
+    """If it failed: a struck-out sample would count as soon as a second file is named, or by its label."""
+    caplog.set_level("INFO")
+    log = log_of(tmp_path / "log.json", q3=MARK)
+    more = tmp_path / "more.jsonl"
+    more.write_text(
+        by_line(
+            [
+                {"sample_id": f"m{i}", "scores": {"label": "IC"[i % 2], "mon": 0.9}, "unusable": "no"}
+                for i in (0, 1)
+            ]
+        )
+    )
+    for files in (f"[{log},{more}]", f"[{more},{log}]"):
+        caplog.clear()
+        assert scores_of(tmp_path, importing(files, *OF_A_LOG)) == [0.0, 0.1, 0.2, 0.4, 0.5, 0.9, 0.9]
+        assert "1 of 8 samples are left out (import.unusable)" in caplog.text
+    unlabelled = tmp_path / "scores.jsonl"
+    unlabelled.write_text(by_line([{"sample_id": f"q{i}", "score": i / 10} for i in range(6)]))
+    run = importing(
+        unlabelled, f"import.labels={log}", OF_A_LOG[0], "import.columns.score=score", *OF_A_LOG[2:]
+    )
+    assert scores_of(tmp_path, run) == [0.0, 0.1, 0.2, 0.4, 0.5]
+    assert "5 labels, joined to 5 rows" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["import.rows=samples", "import.format=jsonl"])
+def test_a_log_is_not_read_past_its_marks(how: str, tmp_path: Path, importing: Import):
+    """If it failed: one setting for JSON in general would bring back what somebody struck out."""
+    with pytest.raises(
+        ConfigError, match=r"an Inspect log, whose samples may be marked.*import\.unusable=take"
+    ):
+        importing(log_of(tmp_path / "log.json", q3=MARK), how, *OF_A_LOG)
+
+
 @pytest.mark.parametrize("is_behind", [False, True])
 def test_the_manifest_has_how_a_log_s_run_ended(is_behind: bool, tmp_path: Path, importing: Import):
     """If it failed: half a run, broken off by an error, would look like a whole one ever after."""
@@ -256,34 +284,6 @@ def test_equal_means_are_equal_scores(how: str, drawn: list[list[int]], times: i
         for i, j in itertools.combinations(range(len(groups)), 2):
             assert (found[i] == found[j]) == (exact[i] == exact[j])
     np.testing.assert_allclose(found, [float(one) for one in exact], rtol=0, atol=1e-12)
-
-
-def test_draws_that_are_missing_take_nothing_from_the_others(tmp_path: Path, importing: Import):
-    """If it failed: one draw of eight would flag a sample, or one monitor's gap end the import of all."""
-    rows = [
-        {"id": 1, "label": 1, "a": [2, 6, 7], "b": [5, 5, 5]},
-        {"id": 2, "label": 0, "a": [2, None, 3], "b": None},
-        {"id": 3, "label": 0, "a": [], "b": [1, 1, 4]},
-    ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    importing(tmp_path / "s.jsonl", "import.monitors={a:a,b:b}", "import.scale=[0,10]", "import.missing=flag")
-    found = {name.partition("/")[0]: scores_of(tmp_path, run) for name, run in runs_of(tmp_path).items()}
-    (a, b) = (next(scores for name, scores in found.items() if name.startswith(one)) for one in "ab")
-    np.testing.assert_array_equal(a, [0.25, 0.5, 1.0], "a list without a draw counts as an alarm")
-    np.testing.assert_array_equal(b, [0.2, 0.5, 1.0])
-    rows[0]["b"] = [5, 5]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(UserError, match=r"line 1: b has 2 entries, a 3"):
-        importing(tmp_path / "s.jsonl", "import.monitors={a:a,b:b}", "import.scale=[0,10]")
-
-
-def test_draws_that_ended_differently_are_samples_by_a_setting(tmp_path: Path, importing: Import):
-    """If it failed: an agent that misbehaved in one epoch of two would keep its log out, no way named."""
-    rows = [{"id": i, "draw": k, "label": k, "score": 0.5} for i in range(2) for k in range(2)]
-    (tmp_path / "s.jsonl").write_text(by_line(rows))
-    with pytest.raises(UserError, match=r"line 2: label='1': another .* \(or import\.draws=all, for draws"):
-        importing(tmp_path / "s.jsonl")
-    assert len(scores_of(tmp_path, importing(tmp_path / "s.jsonl", "import.draws=all"))) == 4
 
 
 def test_two_columns_of_one_name_are_refused_where_one_is_asked_for(tmp_path: Path, importing: Import):

@@ -5,6 +5,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from score_files import Import, origins, runs_of, write_csv
 
@@ -14,7 +17,8 @@ from monitorbench.config.imports import ImportColumns
 from monitorbench.corpus.store import read_split
 from monitorbench.interop.imports.monitors import read_scores
 from monitorbench.interop.imports.readers.open import read_files
-from monitorbench.interop.imports.values import scores
+from monitorbench.interop.imports.readers.table import EVERYTHING
+from monitorbench.interop.imports.values import numbers, scores, texts
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_manifest
 from monitorbench.scoring.evaluations import read_evaluation
@@ -244,6 +248,11 @@ def test_an_id_keeps_each_digit(tmp_path: Path):
             '{"label": {"a": 0, "b": 1}, "score": {"a": 0.5, "b": 1}}',
             r"label, score: rows or columns\? expected an object a row \(pandas: orient='records'\)$",
         ),
+        (
+            "s.json",
+            '{"columns": ["id", "label", "score", "score"], "data": [["a", 1, 0.3, 1], ["b", 0, 0, 1]]}',
+            "s.json: columns: column 'score' is there twice; expected each name once$",
+        ),
         ("s.csv", 'id,label,"my\nscore"\na,1,.5\n', r"there are id, label, 'my\\nscore'$"),
         ("s.json", '{"a": 1, "results": [{"id": 1}]}', r"are read by import\.rows=results$"),
         ("s.json", '{"a": {"b": 1}, "c": {"runs": [{"id": 1}]}}', r"are read by import\.rows=c\.runs$"),
@@ -254,3 +263,107 @@ def test_what_could_mean_two_things_is_refused(tmp_path: Path, name: str, conten
     (tmp_path / name).write_text(content)
     with pytest.raises((UserError, ConfigError), match=said):
         read_scores([tmp_path / name], Settings())
+
+
+CLOSED = 'id,label,response,score\na,1,"x\n\n""y"", z" ,.5\nb,0,5" wide,.25\n"c","1","he\n","1"\nd,0,"e"f,0\n'
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+def test_text_of_several_lines_is_read(tmp_path: Path, ends: str):
+    """If it failed: a file with whole answers in it, or with a quote inside one, would be refused."""
+    (tmp_path / "s.csv").write_bytes(CLOSED.replace("\n", ends).encode())
+    read = read_files([tmp_path / "s.csv"], Settings(), EVERYTHING).table
+    assert read["id"].to_pylist() == ["a", "b", "c", "d"]
+    assert read["response"][0].as_py().startswith(f'x{ends}{ends}"y", z')
+
+
+HIDING = [
+    ('d,0,"he said,0\ne,1,x,1\nf,0,y,0\n', "unexpected end of data"),
+    ('d,0,x,"0\n', "unexpected end of data"),
+    ('d,0,"he said\ne,0,"quoted",0\nf,0,y,0\n', "a quote that is not closed where its field ends"),
+    ('"d","0","x","0\n"e","0","y","0"', "a quote that is not closed where its field ends"),
+]
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("before", ["", "# a comment\n\n"])
+@pytest.mark.parametrize(("rows", "said"), HIDING)
+def test_a_quote_that_hides_rows_is_refused(tmp_path: Path, rows: str, said: str, before: str, ends: str):
+    """If it failed: the rows behind one stray quote would be text of its field, and never be counted."""
+    given = f"{before}{CLOSED}{rows}"
+    (tmp_path / "s.csv").write_bytes(given.replace("\n", ends).encode())
+    line = 9 + before.count("\n")
+    with pytest.raises(UserError, match=rf"s\.csv, line {line}: {said}"):
+        read_files([tmp_path / "s.csv"], Settings(), EVERYTHING)
+
+
+@pytest.mark.parametrize(
+    ("written", "line", "said"),
+    [
+        ([0.3, True, False], 2, "score='true' is no number"),
+        ([3, False], 2, "score='false' is no number"),
+        ([True, 0.3], 1, "score='true' is no number"),
+        ([None, 0, True], 3, "score='true' is no number"),
+        ([[0.3, 1], [0.3, True]], 2, "score='true' is no number"),
+        ([[0.3, 1], True], 2, "score='true' is no number"),
+        ([[True, False], [0.3, 0.5]], 1, "score='true' is no number"),
+    ],
+)
+@pytest.mark.parametrize("scale", [(0.0, 1.0), (0.0, 10.0)])
+def test_a_flag_among_numbers_is_none(
+    tmp_path: Path, written: list[Any], line: int, said: str, scale: tuple[float, float]
+):
+    """If it failed: `true` would be a score of 1, or of 0.1, where a number stands above it."""
+    given = [{"id": f"s{i}", "label": i % 2, "score": score} for i, score in enumerate(written)]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given))
+    with pytest.raises(UserError, match=rf"s\.jsonl, line {line}: {said}"):
+        read_scores([tmp_path / "s.jsonl"], Settings(scale=scale))
+
+
+def test_a_flag_among_the_scores_of_steps_is_refused(tmp_path: Path):
+    """If it failed: a step's `true` would be a score of 1."""
+    steps = [{"score": 0.5}, {"score": True}]
+    (tmp_path / "s.jsonl").write_text(json.dumps({"id": "a", "label": 1, "steps": steps}) + "\n")
+    settings = Settings(actions=("steps",), columns=ImportColumns(score="steps.score"))
+    with pytest.raises(UserError, match=r"line 1: steps\.score='true' is no number"):
+        read_scores([tmp_path / "s.jsonl"], settings)
+
+
+def test_labels_may_be_flags_and_numbers(tmp_path: Path):
+    """If it failed: a file whose labels are `true` here and 0 there would be refused."""
+    given = [{"id": f"s{i}", "label": label, "score": 0.5} for i, label in enumerate((1, True, 0, False))]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given))
+    assert read_scores([tmp_path / "s.jsonl"], Settings()).read.table["label"].to_pylist() == [
+        "1",
+        "true",
+        "0",
+        "false",
+    ]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_duration_is_its_seconds(tmp_path: Path, unit: str):
+    """If it failed: one second of a Parquet file would be a million, and a monitor cost as much time."""
+    of_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    took = pa.array([of_second, 2 * of_second, None], pa.duration(unit))
+    columns = {"id": ["a", "b", "c"], "label": [1, 0, 1], "score": [0.5, 0.25, 0.125], "seconds": took}
+    pq.write_table(pa.table(columns), tmp_path / "s.parquet")
+    read = read_files([tmp_path / "s.parquet"], Settings())
+    np.testing.assert_array_equal(numbers(read, "seconds"), [1.0, 2.0, math.nan])
+    refused = r"s\.parquet, row 1: seconds=.*duration"
+    with pytest.raises(UserError, match=refused):
+        read_scores([tmp_path / "s.parquet"], Settings(columns=ImportColumns(score="seconds")))
+    with pytest.raises(UserError, match=refused):
+        texts(read, "seconds")
+
+
+@pytest.mark.parametrize("word", ["Verstoß", "VERSTOSS", "ΛΑΘΟΣ", "İhlal", "ﬁne", "Violación"])
+def test_a_word_of_a_setting_is_the_files_own(tmp_path: Path, word: str):
+    """If it failed: a label, a level or a missing value with ß in it would match nothing, not itself."""
+    given = [{"id": f"s{i}", "label": label, "score": label} for i, label in enumerate((word, "ok", word))]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given))
+    settings = Settings(misbehavior_values=(word,), benign_values=("ok",), levels={word: 0.75, "ok": 0.25})
+    (monitor,) = read_scores([tmp_path / "s.jsonl"], settings).monitors
+    assert monitor.scored.scores.tolist() == [0.75, 0.25, 0.75]
+    read = read_files([tmp_path / "s.jsonl"], Settings(missing_values=(word,)))
+    assert texts(read, "label").to_pylist() == [None, "ok", None]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import monitorbench
+from command import ROOT, monitorbench
 from scipy.stats import binom
 from score_files import Import, runs_of, write_csv
 
@@ -106,6 +106,29 @@ def test_what_can_not_be_chosen_from_is_one_line(two_judges: Path, tmp_path: Pat
         assert said in ran.stderr
         assert ran.stderr.count("error:") == 1
         assert list(tmp_path.iterdir()) == [two_judges], "a refused import stays behind"
+
+
+@pytest.mark.parametrize(
+    ("given", "file"),
+    [
+        (("experiment=judges",), "from=examples/judges.csv: no such file"),
+        (("experiment=examples",), "monitors: examples/verdicts-smollm2_135m.jsonl: no such file"),
+        (
+            ("monitors=[smollm2_135m]", "dataset=jsonl", "dataset.path=examples/dataset.jsonl"),
+            "does not exist",
+        ),
+    ],
+)
+def test_from_another_folder_it_is_said_where_the_examples_are(
+    given: tuple[str, ...], file: str, tmp_path: Path
+):
+    """If it failed: the first command of the pages would end with a file that is there, called missing."""
+    ran = monitorbench("choose", *given, *QUICK, folder=tmp_path)
+    assert f"{file} in {tmp_path}, the folder of this command (there is one in {ROOT}: run" in ran.stderr
+    ran = monitorbench("choose", "from=nowhere.csv", *QUICK, folder=tmp_path)
+    assert f"no such file in {tmp_path}, the folder of this command; expected" in ran.stderr
+    ran = monitorbench("choose", f"from={tmp_path}/nowhere.csv", *QUICK, folder=tmp_path)
+    assert "nowhere.csv: no such file; expected" in ran.stderr
 
 
 @pytest.mark.parametrize(

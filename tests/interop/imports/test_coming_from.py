@@ -161,7 +161,7 @@ def openai_batch(folder: Path) -> None:
         ("results.json", promptfoo_of_passing, ("import.scale=[1,0]",), "strong", "800 rows"),
         ("table.csv", wandb_table, (), "suspicion", "400 rows"),
         ("table.csv", wandb_data_frame, (), "suspicion", "400 rows"),
-        ("batch_output.jsonl", openai_batch, (), "content", "labels of 400"),
+        ("batch_output.jsonl", openai_batch, (), "content", "400 labels, joined to 400 rows"),
     ],
 )
 def test_a_page_s_command_answers_on_such_a_file(

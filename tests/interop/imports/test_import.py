@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Split
+from monitorbench.runs.command import main as runs_command
 from monitorbench.runs.directory import read_checked, read_manifest
 from monitorbench.runs.files import file_sha256
 from monitorbench.runs.listing import overall_rates
@@ -143,6 +145,30 @@ def test_each_monitor_of_a_file_gets_its_runs_and_they_combine(
     assert np.allclose(ours[both], mean[both])
 
 
+def test_a_files_name_is_cut_at_its_ending_alone(tmp_path: Path, importing: Import):
+    """`gpt-4.1.csv` and `gpt-4.5.csv` were two parts of one monitor `gpt-4`."""
+    rows = [{"id": f"s{i}", "label": i % 2, "score": i / 20} for i in range(20)]
+    files = [write_csv(tmp_path / f"gpt-4.{k}.csv", rows) for k in (1, 5)]
+    importing(f"[{files[0]},{files[1]}]", "import.columns.monitor=file")
+    assert {name.partition("/")[0] for name in runs_of(tmp_path)} == {"gpt-4.1", "gpt-4.5"}
+
+
+def test_a_monitor_is_not_called_as_a_baseline(tmp_path: Path, importing: Import):
+    """Its rows were taken for the baseline's, and `choose` ended in a traceback with half of its files."""
+    rows = [{"id": f"s{i}", "label": i % 2, "random": i / 20} for i in range(20)]
+    file = write_csv(tmp_path / "s.csv", rows)
+    with pytest.raises(UserError, match="monitor 'random': a baseline of that name is in every table"):
+        importing(file, "import.columns.score=random")
+    rows = [{"id": "a", "label": 0, "g": 0.1, "g_missing_left_out": 0.1}]
+    with pytest.raises(
+        UserError, match="'g' and 'g_missing_left_out': g_missing_left_out is what g is called"
+    ):
+        importing(
+            write_csv(tmp_path / "t.csv", rows), "import.monitors={g:g,g_missing_left_out:g_missing_left_out}"
+        )
+    assert not (tmp_path / "data").exists()
+
+
 def test_an_answer_against_its_score_is_counted_and_shown(
     tmp_path: Path, importing: Import, into: Callable[..., Study], caplog: pytest.LogCaptureFixture
 ):
@@ -175,6 +201,18 @@ def test_a_file_may_say_the_split_and_no_group_is_on_both_sides(tmp_path: Path, 
         importing(write_csv(tmp_path / "s.csv", rows))
     with pytest.raises(ConfigError, match="says the split"):
         importing(write_csv(tmp_path / "s.csv", rows), "import.calibration_share=0.5")
+
+
+def test_a_question_is_one_with_a_blank_behind_its_name(tmp_path: Path, importing: Import):
+    """Its samples were two questions, on both sides of the split, and each counted for the promise."""
+    rows = [
+        {"id": i, "label": i % 2, "score": 0.1 * (i % 9), "group": f"q{i // 2}{' ' * (i % 2)}"}
+        for i in range(80)
+    ]
+    importing(write_csv(tmp_path / "s.csv", rows), "import.calibration_share=0.5")
+    (data,) = (tmp_path / "data").glob("*-*")
+    questions = {(row["group_id"], row["split"]) for row in origins(data)}
+    assert len(questions) == len({group for group, _ in questions}) == 40
 
 
 def test_a_missing_score_that_counts_as_an_alarm_is_one_at_every_threshold(
@@ -283,3 +321,54 @@ def test_a_threshold_holds_for_a_later_file_of_the_same_monitor_with_a_gap(
     score_run(into("score", *overrides))
     found = read_checked(later, f"metrics-at-{point.name}.json")["monitors"]
     assert found["suspicion_missing_left_out"]["imported"]["overall"]["n_unscored"] == 1
+
+
+def test_runs_of_no_model_are_told_apart_by_what_they_are_made_of(
+    tmp_path: Path, importing: Import, into: Callable[..., Study], capsys: pytest.CaptureFixture[str]
+):
+    """`runs compare` would call a mean and a stack the same, and `runs show` name a model that never ran."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"id": i, "monitor": name, "label": i % 2, "score": round(float(rng.random()), 3)}
+        for i in range(200)
+        for name in ("first", "second")
+    ]
+    importing(write_csv(tmp_path / "s.csv", rows), "import.calibration_share=0.5")
+    runs = runs_of(tmp_path)
+    sides = [
+        f"combine.{side}=[{','.join(str(path) for name, path in runs.items() if name.endswith(side))}]"
+        for side in ("calibration", "test")
+    ]
+    mean, stacked, cascade, other = (
+        combine_runs(into("combine", *sides, *of))
+        for of in (
+            ["combine.rule=mean"],
+            [],
+            ["combine.rule=cascade", "combine.scale=band"],
+            ["combine.rule=cascade", "combine.budget=0.1"],
+        )
+    )
+
+    def said(command: str, *of: Path) -> dict[str, Any]:
+        folders = ["--runs", f"{tmp_path}/runs", "--data", f"{tmp_path}/data"]
+        assert runs_command([command, *folders, "--json", *map(str, of)]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    def differing(*of: Path) -> dict[str, tuple[Any, Any]]:
+        return {one["key"]: (one["first"], one["second"]) for one in said("compare", *of)["settings"]}
+
+    assert differing(mean, stacked)["combine.rule"] == ("mean", "stacked")
+    assert differing(cascade, other)["combine.budget"] == (0.2, 0.1)
+    assert differing(cascade, other)["combine.scale"] == ("band", "probability")
+    assert "judge.rule.band" in differing(cascade, other)
+    imported = runs["first/test"]
+    assert differing(imported, runs["second/test"]) == {
+        "judge.weights": ("imported:first:", "imported:second:")
+    }
+    assert differing(imported, mean)["judge.engine"] == ("imported", "combine")
+
+    for run, judge in ((imported, "weights=imported:first:"), (stacked, "rule.rule=stacked")):
+        shown = said("show", run)
+        assert judge in shown["judge"]
+        assert all(line.startswith(("combine.", "from=", "import.")) for line in shown["settings"]), shown

@@ -63,6 +63,21 @@ def test_what_has_no_label_is_left_out_and_counted(
     scores = sorted(one.score or 0.0 for one in read_verdicts(run / VERDICTS))
     assert scores == pytest.approx(sorted(row["suspicion"] / 10 for row in rows[1:40]))
     assert "21 rows have no label there and are left out" in caplog.text
+    assert "not used" not in caplog.text
+
+
+def test_a_label_of_no_row_is_counted_and_named(
+    tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture
+):
+    """If it failed: the label of a mistyped id would be lost, and its row left out, without a word of it."""
+    rows = transcripts(40)
+    log = write_log(tmp_path / "log.jsonl", rows)
+    mistyped = [row | {"transcript": f"typo{i}"} for i, row in enumerate(rows[:7])]
+    labels = write_labels(tmp_path / "labels.csv", [*rows, *mistyped])
+    with caplog.at_level(logging.INFO):
+        importing(log, f"import.labels={labels}")
+    assert "labels.csv: 47 labels, joined to 40 rows" in caplog.text
+    assert "since no row has their id: 7 (typo0, typo1, typo2, typo3, typo4, …)" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.pilot import MOST_DECISIONS, PilotStatistics
 from monitorbench.intervention.outcomes import Outcome
 from monitorbench.intervention.statistics.analysis import analyse, at_its_error
-from monitorbench.intervention.statistics.decision_file import PilotDecision, write_decision
+from monitorbench.intervention.statistics.decision_file import PilotDecision, remarks, write_decision
 from monitorbench.intervention.statistics.exact import unconditional_test
 
 QUICK = PilotStatistics(draws=1000)
@@ -48,6 +48,8 @@ def test_added_tasks_are_seen_by_themselves(tmp_path: Path) -> None:
     assert [one.settings.decided_before for one in (first, second)] == [0, 1]
     assert "with pilot.statistics.decided_before=1." in first.sentence
     assert "(99.55% interval" in second.sentence
+    said = "Decided on 1 time before with fewer tasks, so that intervals have 99.55% in place of 95%."
+    assert (said in remarks(first), said in remarks(second)) == (False, True)
     width = [
         high - low for low, high in (second.delta_success_ci, analyse(pooled(2), QUICK).delta_success_ci)
     ]

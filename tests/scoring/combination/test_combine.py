@@ -23,17 +23,21 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.classifiers import classifier
 from monitorbench.corpus.store import read_split, write_split
+from monitorbench.metrics.table import base_of
 from monitorbench.records import Category, Label, Sample, Split, UnscoredReason, Verdict
 from monitorbench.report.write import report
 from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.provenance import CodeState
+from monitorbench.runs.run_folders import read_run
+from monitorbench.runs.selectors import sources
 from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.calibration_split import calibration_scores, divide
 from monitorbench.scoring.combination.cascade import Band, Cascade
-from monitorbench.scoring.combination.combined_run import _label, combine_runs
+from monitorbench.scoring.combination.combined_run import _label, _names, combine_runs
 from monitorbench.scoring.combination.ensembles import Ensemble
+from monitorbench.scoring.combination.members import Member
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.operating_point import read_operating_point
 from monitorbench.scoring.score import score_run, transfer
@@ -563,3 +567,26 @@ def test_what_no_judge_answered_has_no_label(make_sample: Any):
     mean = Ensemble(rule="mean", members=("small", "large"))
     assert _label(0.2, [refused, refused], mean) == (None, UnscoredReason.NO_LABEL)
     assert _label(0.55, [answered, refused], mean) == (Label.MISBEHAVIOR, None)
+
+
+def test_the_combinations_name_has_neither_a_members_missing_scores_nor_an_adapters_plus():
+    """The page said "(missing scores left out)" of a mean, scored wherever a member is; and `score` headed
+    the table of a stack with the name of the adapter in it."""
+    scores = np.array([0.1, np.nan])
+    said = partial(
+        Member, prompt="imported", seed=None, source="run", content="c", verdicts=[], scores=scores
+    )
+    members = [said(monitor=name) for name in ("cheap_missing_left_out", "strong_missing_flagged")]
+    assert _names(Ensemble(rule="mean", members=("a", "b")), members) == ("mean_cheap_strong", "imported")
+    members = [said(monitor=name) for name in ("length", "small+all")]
+    name, _ = _names(Ensemble(rule="mean", members=("a", "b")), members)
+    assert (name, base_of(name)) == ("mean_length_small_all", name)
+
+
+def test_the_runs_that_a_combination_was_fitted_on_are_known_as_its_sources(combined: Judge, judged: Judge):
+    """`runs rm` let the calibration runs of a combination go without a word."""
+    run = combined("mean", "small", "large")
+    splits = (Split.CALIBRATION, Split.TEST)
+    members = {judged(name, split).name for name in ("small", "large") for split in splits}
+    assert len(members) == 4
+    assert members <= sources(read_run(run, "evaluate"))

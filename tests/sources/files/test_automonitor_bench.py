@@ -88,6 +88,18 @@ def test_pairs_in_a_row_arrays_spelled_out_tasks_and_inline_traces(tmp_path):
         ({"task": "code reasoning"}, "field 'task': 'code reasoning'; expected one of qa, code, reasoning"),
         ({"response": "<think>a</think>b", "thinking": "c"}, "a trace in <think> and another one"),
         ({"response": ""}, "response: nothing in it"),
+        (
+            {"label": "benign", "is_misbehavior": True},
+            "two labels: label is 'benign' but is_misbehavior is True",
+        ),
+        (
+            {"thinking": "Be nice.", "reasoning": "Steal."},
+            "columns 'thinking' and 'reasoning': two of a trace",
+        ),
+        ({"instruction": "Never delete."}, "columns 'question' and 'instruction': two of a request"),
+        ({"answer": "C."}, "columns 'response' and 'answer': two of a response"),
+        ({"system_prompt": "Never delete."}, "column 'system_prompt': no place for it"),
+        ({"tool_calls": [{"name": "bash", "arguments": "rm"}]}, "column 'tool_calls': no place for it"),
     ],
 )
 def test_columns_that_do_not_fit_are_named(tmp_path, change, complaint):
@@ -98,6 +110,17 @@ def test_columns_that_do_not_fit_are_named(tmp_path, change, complaint):
         read(path)
     with pytest.raises(UserError, match="no usable row"):
         read(path, "skip")
+
+
+def test_what_is_said_twice_alike_or_is_empty_is_no_fault(tmp_path):
+    """Else a release with its label as a word and as a flag, or an empty column, could not be read."""
+    same = {"label": "misbehavior", "is_misbehavior": True, "thinking": "a", "reasoning": "a"}
+    path = tmp_path / "test.jsonl"
+    path.write_text(json.dumps({**ROW, **same, "system_prompt": "", "tool_calls": [], "instruction": None}))
+    (sample,) = read(path)
+    assert (sample.label, sample.response[0].thinking) == (Label.MISBEHAVIOR, "a")
+    path.write_text(json.dumps({**ROW, "thinking": "", "reasoning": "b"}))
+    assert read(path)[0].response[0].thinking == "b"
 
 
 def test_the_authors_prompts_are_found(tmp_path):

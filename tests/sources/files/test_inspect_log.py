@@ -239,8 +239,8 @@ def _nothing() -> Any:
     return nullcontext()
 
 
-def test_labels_from_a_csv(tmp_path, labels):
-    """Else a team's own judgement of each epoch could not be used."""
+def test_labels_from_a_csv(tmp_path, labels, caplog):
+    """Else a team's judgement of each epoch could not be used, or that of a mistyped id be lost silently."""
     path = archive(tmp_path / "a.eval", logged(7, 1), logged(7, 2), logged("x", 1))
     table = labels(
         "sample_id,epoch,label", "7,2,benign", "7,1,misbehavior", "x,,benign", "elsewhere,1,benign"
@@ -253,6 +253,7 @@ def test_labels_from_a_csv(tmp_path, labels):
     ]
     assert samples[0].group_id == samples[1].group_id
     assert samples[0].label_source is LabelSource.ANNOTATORS
+    assert "no usable sample has their id: 1 (elsewhere in line 5)" in caplog.text
 
 
 @pytest.mark.parametrize(

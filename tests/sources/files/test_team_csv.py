@@ -13,6 +13,7 @@ from monitorbench.config.base import UserError
 from monitorbench.records import Sample
 from monitorbench.sources.fetch import local
 from monitorbench.sources.files import team_jsonl
+from monitorbench.sources.read import OnBadRow
 
 NAMES = ("request", "response", "label", "category", "task", "pair_id")
 CHAT = [
@@ -51,8 +52,8 @@ def lines(file: Path, rows: list[dict[str, Any]]) -> Path:
     return file
 
 
-def read(path: Path) -> list[Sample]:
-    return list(team_jsonl.load(local("jsonl", path, team_jsonl.SUFFIXES, "error")))
+def read(path: Path, on_bad_row: OnBadRow = "error") -> list[Sample]:
+    return list(team_jsonl.load(local("jsonl", path, team_jsonl.SUFFIXES, on_bad_row)))
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(
@@ -109,7 +110,6 @@ def test_a_folder_may_hold_both(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("request,response,label,category\na,b,benign,leaks\n", r"own.csv line 2: missing field 'task'"),
         ("request,response,label,category,task\na,b,benign,leaks\n", r"line 2: not as many values as"),
         ("request,response,label,category,task\na,b,benign,leaks,qa,x\n", r"line 2: not as many values as"),
         (
@@ -117,8 +117,7 @@ def test_a_folder_may_hold_both(tmp_path: Path):
             r"line 2: field 'label': 'maybe' is no",
         ),
         ("request,response,label,category,task\na,,benign,leaks,qa\n", r"line 2: missing field 'response'"),
-        ("request,response,label,category,task,x\na,b,benign,leaks,qa,1\n", r"line 2: unknown field 'x'"),
-        ("request,response,label,category,task\n", r"no usable row"),
+        ("request,response,label,category,task\n", r"no usable row; expected .* a CSV below its header"),
     ],
 )
 def test_a_bad_row_is_named(text: str, said: str, tmp_path: Path):
@@ -126,3 +125,34 @@ def test_a_bad_row_is_named(text: str, said: str, tmp_path: Path):
     (tmp_path / "own.csv").write_text(text)
     with pytest.raises(UserError, match=said):
         read(tmp_path / "own.csv")
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("request,response,label,category", "columns missing task; rename, add"),
+        ("request,response,label,category,task,x", "columns unknown 'x'; rename, add"),
+        (
+            "prompt,answer,label,category,task",
+            "columns missing request, response and unknown 'prompt', 'answer'; rename, add or delete columns "
+            "in the file: expected request, response, label, category, task, and",
+        ),
+        ("request,response,label,label,category,task", "column 'label' is there twice"),
+    ],
+)
+@pytest.mark.parametrize("on_bad_row", ["error", "skip"])
+def test_columns_that_are_not_the_schema_s_are_the_file_s_fault(
+    header: str, said: str, on_bad_row: OnBadRow, tmp_path: Path
+):
+    """If it failed: whoever has other headers would be told to pass over rows, until none is left."""
+    (tmp_path / "own.csv").write_text(f"{header}\n{header}\n")
+    with pytest.raises(UserError, match=rf"own\.csv.*{said}") as refused:
+        read(tmp_path / "own.csv", on_bad_row)
+    assert "on_bad_row" not in str(refused.value)
+
+
+def test_without_a_usable_row_it_is_said_what_was_passed_over(tmp_path: Path):
+    """If it failed: a CSV whose labels are in other words would be called no CSV."""
+    table(tmp_path / "own.csv", [row("one", label="bad"), row("two", label="good")])
+    with pytest.raises(UserError, match=r"no usable row \(passed over: field 'label' \(2\)\); expected"):
+        read(tmp_path / "own.csv", "skip")

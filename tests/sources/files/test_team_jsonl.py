@@ -281,6 +281,14 @@ def test_an_id_does_not_excuse_everything(tmp_path, rows, complaint):
         loaded(tmp_path, *rows)
 
 
+def test_blanks_around_a_name_are_none_of_it(tmp_path):
+    """A question with a blank behind its name was another question, on the other side of the split."""
+    rows = ({"id": "1", "group_id": "q"}, {"id": " 2", "group_id": "q ", "pair_id": " "})
+    first, second = loaded(tmp_path, *rows)
+    assert (first.group_id, second.group_id, second.own_id) == ("q", "q", "2")
+    assert first.pair_id != second.pair_id
+
+
 def test_twins_are_joined(tmp_path):
     """Else the paired metrics would find no pairs."""
     twin = {"pair_id": "p", "label": "benign", "response": "No."}
@@ -348,3 +356,25 @@ def test_any_json_is_messages_or_a_bad_row(value):
         complaint = "response: none"
         assert "".join(m.content + m.thinking + m.role for m in found).encode()
     assert complaint.startswith("response")
+
+
+@pytest.mark.parametrize("on_bad_row", ["error", "skip"])
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ('do b,"done b,misbehavior\ndo c,done c,benign\n', "unexpected end of data"),
+        ('do b,done b,misbehavior,x,"y\n', "unexpected end of data"),
+        ('do b,"done b,benign\ndo c,"done c",benign\n', "a quote that is not closed where its field ends"),
+    ],
+)
+def test_a_quote_that_hides_rows_of_a_table_is_refused(tmp_path, rows: str, said: str, on_bad_row: Any):
+    """Else the rows behind a stray quote would be part of one answer, and the dataset that much smaller."""
+    closed = 'request,response,label,category,task\n"do\na","it\nis ""done""",benign,x,y\n\n'
+    given = rows.replace("misbehavior\n", "misbehavior,x,y\n").replace("benign\n", "benign,x,y\n")
+    (tmp_path / "mine.csv").write_text(closed)
+    assert (
+        len(list(team_jsonl.load(local("jsonl", tmp_path / "mine.csv", team_jsonl.SUFFIXES, "error")))) == 1
+    )
+    (tmp_path / "mine.csv").write_text(closed + given)
+    with pytest.raises(UserError, match=rf"mine\.csv, line 6: {said}"):
+        list(team_jsonl.load(local("jsonl", tmp_path / "mine.csv", team_jsonl.SUFFIXES, on_bad_row)))

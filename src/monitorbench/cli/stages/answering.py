@@ -75,9 +75,9 @@ ANSWERING = (
     monitorbench choose 'monitors=[a.jsonl,b.jsonl]' dataset=jsonl dataset.path=own.jsonl
     monitorbench choose from=scores.csv 'import.columns.score=scores.*'    # scores that are there: see import
 
-A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, or a training run. `plan=true` says what it
-would do and how long that takes. What is done is reused; interrupted, the same command goes on. Ends in the
-answer's sentence, and prints the directory with `report.html` as its last line.
+A monitor is a name, `NAME:PROMPT`, a file of recorded verdicts, a training run or the fit of a probe.
+`plan=true` says what it would do and how long that takes. What is done is reused; interrupted, the same
+command goes on. Ends in the answer's sentence, and prints the directory with `report.html` as its last line.
 """,
         reads="monitors from import dataset prompt engine calibrate stakes recommend report tracking paths",
         plan=_choice_plan,

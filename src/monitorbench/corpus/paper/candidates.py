@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
-from monitorbench.corpus.paper.units import PaperInputs, Unit, construct, unit_identity
+from monitorbench.corpus.paper.units import PaperInputs, Unit, construct, require_files, unit_identity
 from monitorbench.records import Sample
 from monitorbench.runs.directory import checked_file, is_finished, read_manifest, write_manifest
 from monitorbench.runs.files import content_hash, file_sha256, folder_in_the_making
@@ -98,6 +98,7 @@ def prepare(inputs: PaperInputs, units: Sequence[Unit], *, workers: int) -> list
     missing = [candidates for candidates in prepared if not is_finished(candidates.folder)]
     if not missing:
         return prepared
+    require_files(inputs, [candidates.unit.source for candidates in missing])
     # The longest first, so that no core waits for the last one.
     missing.sort(key=lambda candidates: -candidates.unit.weight)
     with (

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from monitorbench.config.sources import Source
 from monitorbench.config.terminal import Console
+from monitorbench.corpus.elicited import elicited_identity
 from monitorbench.corpus.paper.counts import STATED, CellCounts, counts
 from monitorbench.corpus.paper.units import PaperInputs
 from monitorbench.corpus.selection import cell_size
@@ -69,7 +70,11 @@ def plan(inputs: PaperInputs, known: CellCounts) -> list[CellPlan]:
 
 
 def print_plan(inputs: PaperInputs) -> None:
-    """A line a cell, what is missing here, and what would fill the rest; 80 columns, one screen."""
+    """A line a cell, what is missing here, and what would fill the rest; 80 columns, one screen.
+
+    Raises `UserError` for answers in `dataset.elicited` that a build would refuse.
+    """
+    n_elicited = len(elicited_identity(inputs.dataset.elicited))
     cells = plan(inputs, counts())
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column(f"dataset={inputs.dataset.name}", no_wrap=True)
@@ -95,6 +100,10 @@ def print_plan(inputs: PaperInputs) -> None:
         "unfiltered. quest.: for a subject model (`monitorbench elicit`, dataset.elicited=DIR); each may "
         "give a pair for each kind of cue (cue=default) or incentive (cue=incentive)."
     )
+    if n_elicited:
+        console.print(f"The answers of {n_elicited} runs (dataset.elicited) are not counted in it.")
+    if pairs < pairs_asked and not inputs.dataset.allow_short:
+        console.print("With these rows alone a build stops; dataset.allow_short=true states what is short.")
     console.print(_here(inputs))
 
 

@@ -11,7 +11,7 @@ no data card can pass them for real ones.
 import random
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
@@ -191,6 +191,26 @@ def files_of(inputs: PaperInputs, name: str) -> SourceFiles:
     """The raw files of one source, found or fetched; raises as `fetch.find`."""
     cache = inputs.paths.data / ".sources"
     return fetch.find(name, inputs.sources[name], inputs.paths.sources, cache, inputs.dataset.on_bad_row)
+
+
+def require_files(inputs: PaperInputs, names: Iterable[str]) -> None:
+    """Find or fetch every raw file of these sources; `UserError` names all sources that lack one."""
+    cache, lacking = inputs.paths.data / ".sources", dict[str, fetch.MissingFileError]()
+    for name in sorted(set(names) & set(inputs.sources)):
+        source = inputs.sources[name]
+        try:
+            for file in source.files:
+                fetch.find_file(name, source, file, inputs.paths.sources, cache)
+        except fetch.MissingFileError as error:
+            lacking[name] = error
+    if len(lacking) > 1:
+        first, *others = lacking
+        raise UserError(
+            f"{lacking[first]}. Files of {', '.join(others)} are missing too (plan=true); have them, or "
+            f"leave a source out, such as with dataset.sources.{first}=null"
+        )
+    for lack in lacking.values():
+        raise lack
 
 
 def _source_identity(inputs: PaperInputs, declared: SourceDeclaration) -> dict[str, Any]:

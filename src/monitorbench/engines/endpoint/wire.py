@@ -9,7 +9,9 @@ and in base64 is taken out, and both of the first with any of their characters e
 
 import base64
 import dataclasses
+import os
 import re
+import ssl
 import time
 import zlib
 from collections.abc import Mapping
@@ -31,14 +33,25 @@ _CONNECT_SECONDS = 30.0
 def client_settings(config: OpenAiEngine, headers: Mapping[str, str]) -> dict[str, Any]:
     """Arguments of an HTTP client for the endpoint, synchronous or not."""
     seconds = config.timeout_seconds
+    # A server of ours is on a node that a proxy doesn't know, or would see the key on the way to.
+    trusts_environment = config.server is None
     return {
         "headers": {"accept-encoding": "gzip, deflate", **headers},
         "timeout": httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS), pool=None),
         "limits": httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         "follow_redirects": False,
-        # A server of ours is on a node that a proxy doesn't know, or would see the key on the way to.
-        "trust_env": config.server is None,
+        "trust_env": trusts_environment,
+        "verify": _certificates(trusts_environment, *map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR"))),
     }
+
+
+@lru_cache(maxsize=4)
+def _certificates(trusts_environment: bool, *named: str | None) -> ssl.SSLContext:
+    """The machine's certificates, or those that the environment names.
+
+    Reading them takes some 25 ms, and a pilot opens a client at each of an agent's steps.
+    """
+    return httpx2.create_ssl_context(trust_env=trusts_environment)
 
 
 def chat_fields(config: OpenAiEngine, decoding: Decoding) -> dict[str, Any]:

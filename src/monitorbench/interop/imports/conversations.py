@@ -1,32 +1,40 @@
 """Requests and responses of an import, where the file has them: texts, or chats.
 
 Promises: a chat is read whole or refused with line and field; a text that merely looks like one stays a text,
-and is counted; a sample without a text says so in its place, and is counted.
+and is counted; a sample without a text says so in its place, and is counted. Rows of one sample that have
+different texts are refused.
 """
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from monitorbench.config.imports import Import
 from monitorbench.conversations.chats import MAY_BE_A_CHAT, chat_in, count_unread_chats
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.interop.imports.columns import ImportedColumns
-from monitorbench.interop.imports.keys import Keys
+from monitorbench.interop.imports.keys import Keys, first_rows
 from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.values import hashes, refuse, texts
 from monitorbench.metrics.bootstrap import IntArray
-from monitorbench.records import Message, Role, content_id
+from monitorbench.records import Message, Role, Sample, content_id
 from monitorbench.sample_table import SAMPLE_SCHEMA
 
 Chat = tuple[Message, ...]
 _log = logging.getLogger(__name__)
 _NO_REQUEST, _NO_RESPONSE = "[no request was imported]", "[no text was imported: {}]"
 _AT_ONCE = 65_536
+
+
+def lack_texts(samples: Iterable[Sample]) -> bool:
+    """Whether no response among these samples has a text: they were imported for their scores."""
+    start = _NO_RESPONSE.partition("{")[0]
+    return all(sample.response[-1].content.startswith(start) for sample in samples)
 
 
 @dataclass(frozen=True)
@@ -44,24 +52,50 @@ class ConversationSide:
 
 
 def read_side(
-    read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str, unknown: UnknownContent
+    read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str, settings: Import
 ) -> ConversationSide:
-    """`role` is `request` or `response`; of a trajectory the responses of its steps one after another."""
+    """`role` is `request` or `response`; of a trajectory the responses of its steps one after another.
+
+    Raises `UserError` for a chat that can't be read, and where two rows of a sample, or of a step, have
+    different texts. With `import.draws=max` one response may be the beginning of another.
+    """
     n = len(keys.names)
     if role not in columns.names:
         return ConversationSide(pa.nulls(n, pa.string()), None)
     speaker = Role.USER if role == "request" else Role.ASSISTANT
-    cells = _Cells(read, columns.names[role], speaker, unknown)
+    cells = _Cells(read, columns.names[role], speaker, settings.unknown_content)
     is_present = pc.is_valid(cells.values).to_numpy(zero_copy_only=False)
+    may_be_pieces = role == "response" and settings.draws == "max"
+    if len(keys.names) < len(cells.values):
+        _refuse_other_texts(cells, keys, role, may_be_pieces=may_be_pieces)
     if role == "response" and keys.steps is not None:
         return _of_chats(_in_steps(cells, keys, is_present))
-    first = np.full(n, -1, dtype=np.int64)
-    rows = np.flatnonzero(is_present)[::-1]
-    first[keys.samples[rows]] = rows
+    first = first_rows(keys.samples, is_present, n)
     values = cells.values.take(pa.array(first, mask=first < 0))
     if not pc.any(pc.match_substring_regex(values, MAY_BE_A_CHAT)).as_py():
         return ConversationSide(values, None)
     return _of_chats(cells.chats(first.tolist()))
+
+
+def _refuse_other_texts(cells: "_Cells", keys: Keys, role: str, *, may_be_pieces: bool) -> None:
+    """Raise `UserError` where a row's text is not that of its sample's, or step's, first row with one."""
+    of, values, where = keys.samples, cells.values, cells.read.where
+    if keys.steps is not None:
+        of = of * (int(keys.steps.max()) + 1) + keys.steps
+    is_present = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    first = first_rows(of, is_present, int(of.max()) + 1)[of]
+    differs = pc.fill_null(pc.not_equal(values, values.take(pa.array(first, mask=first < 0))), False)
+    for row in np.flatnonzero(differs.to_numpy(zero_copy_only=False)).tolist():
+        text, before = values[row].as_py(), values[int(first[row])].as_py()
+        if may_be_pieces and (text.startswith(before) or before.startswith(text)):
+            continue
+        sample = keys.names[int(keys.samples[row])].as_py()
+        expected = "an id for each text"
+        if role == "response" and keys.draws is not None:
+            expected += ", or import.draws=all for several answers to one question"
+        expected += f" (import.columns.{role}='' reads no texts)"
+        what = f"another text of sample {sample!r} is in {where(int(first[row]))}"
+        refuse(cells.read, row, cells.name, what, expected)
 
 
 def _in_steps(cells: "_Cells", keys: Keys, there: np.ndarray) -> list[Chat | None]:
@@ -80,7 +114,7 @@ class _Cells:
     """The cells of a column, read as chats one by one."""
 
     def __init__(self, read: ImportedFiles, name: str, speaker: Role, unknown: UnknownContent) -> None:
-        self._read, self._name, self._speaker, self._unknown = read, name, speaker, unknown
+        self.read, self.name, self._speaker, self._unknown = read, name, speaker, unknown
         self.values = texts(read, name, keeps_words=True)
 
     def chats(self, rows: Sequence[int]) -> list[Chat | None]:
@@ -92,17 +126,17 @@ class _Cells:
                 parsed.append(None)
                 continue
             try:
-                chat = chat_in(self.values[row].as_py(), self._name, self._speaker, self._unknown)
+                chat = chat_in(self.values[row].as_py(), self.name, self._speaker, self._unknown)
             except NoChat as error:
-                refuse(self._read, row, self._name, str(error), "text, or a chat as a list of messages")
+                refuse(self.read, row, self.name, str(error), "text, or a chat as a list of messages")
             parsed.append(chat)
             doubtful += [row] if count_unread_chats(chat) else []
         if doubtful:
             _log.warning(
                 "import: %s: %s cells look like chats and are taken as text (the first: %s)",
-                self._name,
+                self.name,
                 f"{len(doubtful):,}",
-                self._read.where(doubtful[0]),
+                self.read.where(doubtful[0]),
             )
         return parsed
 

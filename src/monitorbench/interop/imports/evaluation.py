@@ -33,7 +33,7 @@ from monitorbench.runs.verdict_log import VERDICTS
 PROMPT = "imported"
 """Stands where other runs have a prompt's name."""
 STEPS = "steps.parquet"
-VERSION = 3
+VERSION = 4
 """Raised whenever the same file becomes other verdicts."""
 _AT_ONCE = 65_536
 

@@ -22,6 +22,8 @@ from monitorbench.interop.imports.rows import ImportedRows, imported_rows
 from monitorbench.interop.imports.scores import Rows, Scored, scored
 from monitorbench.interop.imports.unnest import is_list, unnested
 from monitorbench.metrics.bootstrap import IntArray
+from monitorbench.metrics.score_facts import as_imported
+from monitorbench.runs.run_folders import refuse_baselines_name
 from monitorbench.untrusted_rows import lists_of
 
 
@@ -126,6 +128,12 @@ def _monitors(
         twice = next(name for name in safe_names if safe_names.count(name) > 1)
         alike = [value for value, its in zip(own, safe_names, strict=True) if its == twice]
         raise UserError(f"monitors {alike[0]!r} and {alike[1]!r} would both be called {twice}; rename one")
+    for name in safe_names:
+        refuse_baselines_name(name)
+        if (short := as_imported(name)[0]) != name and short in safe_names:
+            raise UserError(
+                f"monitors {short!r} and {name!r}: {name} is what {short} is called where scores lack"
+            )
     entries = []
     for name, (_, rows, scores) in zip(safe_names, monitors, strict=True):
         own_rows = Rows(

@@ -1,7 +1,7 @@
 """The rows that an import is made of: files read, rows chosen, labels joined, lists taken apart.
 
 Promises: what is left out is counted and said, and nothing is left out that no setting names, or whose label
-a file of labels does not have; a label is said once.
+a file of labels does not have; a label is said once, and one that is of no row is named.
 """
 
 import logging
@@ -19,6 +19,7 @@ from monitorbench.config.imports import Import
 from monitorbench.interop.imports.columns import absent_column
 from monitorbench.interop.imports.keys import sample_ids
 from monitorbench.interop.imports.readers.open import ImportedFiles, read_files, wanted_columns
+from monitorbench.interop.imports.readers.usable import usable_rows
 from monitorbench.interop.imports.unnest import unnested
 from monitorbench.interop.imports.values import flags, refuse, texts
 from monitorbench.interop.imports.words import say_labels
@@ -60,10 +61,8 @@ def imported_rows(files: Sequence[Path], settings: Import, also: Sequence[str] =
         read = _chosen(read, column, allowed)
     sources = [all_rows]
     if settings.labels is not None:
-        before = read.table.num_rows
-        read, labels, n_left_out = _labelled(read, settings.labels, settings)
+        read, labels = _labelled(read, settings.labels, settings)
         sources.append(labels)
-        say_labels(labels, before - n_left_out, n_left_out)
     for name, columns in settings.columns.joined().items():
         read = read.with_column(name, _joined(read, columns))
     places: IntArray | None = None
@@ -80,20 +79,13 @@ def imported_rows(files: Sequence[Path], settings: Import, also: Sequence[str] =
 
 def _usable(read: ImportedFiles, settings: Import) -> tuple[ImportedFiles, int]:
     """The rows of samples that tell something, and how many do not; `UserError` where none does."""
-    if settings.unusable == "take" or set(read.formats) != {"inspect"}:
+    if settings.unusable == "take":
         return read, 0
-    reasons = read.table.column("unusable")
-    rows = np.flatnonzero(pc.is_null(reasons).to_numpy())
-    n = read.table.num_rows - len(rows)
-    if not n:
-        return read, 0
-    first = pc.drop_null(reasons)[0].as_py()
-    if not len(rows):
-        raise UserError(f"{read.where(0)}: {first}, as all {n} samples; expected import.unusable=take")
-    _log.info(
-        "import: %d of %d samples are left out (import.unusable), the first: %s", n, n + len(rows), first
-    )
-    return read.taking(read.table.take(pa.array(rows)), rows), n
+    usable, left_out, first = usable_rows(read, "import.unusable=take")
+    if n := len(left_out):
+        message = "import: %d of %d samples are left out (import.unusable), the first: %s"
+        _log.info(message, n, read.table.num_rows, first)
+    return usable, n
 
 
 def _chosen(read: ImportedFiles, column: str, allowed: Sequence[str]) -> ImportedFiles:
@@ -110,16 +102,17 @@ def _chosen(read: ImportedFiles, column: str, allowed: Sequence[str]) -> Importe
     return read.taking(read.table.take(pa.array(rows)), rows)
 
 
-def _labelled(read: ImportedFiles, file: Path, settings: Import) -> tuple[ImportedFiles, ImportedFiles, int]:
+def _labelled(read: ImportedFiles, file: Path, settings: Import) -> tuple[ImportedFiles, ImportedFiles]:
     """Join the columns of `file` (`import.labels`) to the log's rows, by sample.
 
-    A column in which the log says anything stays the log's. Returns the rows whose sample has a label, the
-    file with labels, and how many rows have none.
+    A column in which the log says anything stays the log's. Returns the rows whose sample has a label, and
+    the file with labels; says how many rows have none, and which labels are of no row.
 
     Raises `ConfigError` where the log has labels of its own, `UserError` where a column is missing, the file
     can't be read or says two things of a sample, or where it has the label of no sample of the log.
     """
-    labels = read_files([file], settings.model_copy(update={"format": "auto", "rows": ""}))
+    labels_file = read_files([file], settings.model_copy(update={"format": "auto", "rows": ""}))
+    labels, _ = _usable(labels_file, settings)
     own, theirs = (_column(source, "sample", settings) for source in (read, labels))
     label = _column(labels, "label", settings)
     if label in read.present:
@@ -129,8 +122,7 @@ def _labelled(read: ImportedFiles, file: Path, settings: Import) -> tuple[Import
     samples, names = sample_ids(read, own), sample_ids(labels, theirs)
     _refuse_repeated(labels, names, theirs)
     label_flags = flags(labels, label, settings.misbehavior_values, settings.benign_values)
-    nothing = pa.scalar(None, pa.string())
-    of_labels = pc.if_else(pa.array(~np.isnan(label_flags)), names, nothing)
+    of_labels = pc.if_else(pa.array(~np.isnan(label_flags)), names, pa.scalar(None, pa.string()))
     positions = pc.index_in(samples, value_set=of_labels)
     rows: IntArray = np.flatnonzero(pc.is_valid(positions).to_numpy(zero_copy_only=False))
     if not rows.size:
@@ -138,6 +130,9 @@ def _labelled(read: ImportedFiles, file: Path, settings: Import) -> tuple[Import
             f"import.labels={file}: no label of any sample of {read.files[0]}; expected the same ids in "
             f"{theirs!r} as there in {own!r}"
         )
+    unmatched = pc.drop_null(of_labels.filter(pc.invert(pc.is_in(of_labels, value_set=samples))))
+    n_labels = len(of_labels) - of_labels.null_count
+    say_labels(labels, n_labels, len(rows), len(positions) - len(rows), unmatched.to_pylist())
     table, matches = read.table.take(pa.array(rows)), positions.take(pa.array(rows))
     for name in labels.table.column_names:
         if name == theirs:
@@ -152,7 +147,7 @@ def _labelled(read: ImportedFiles, file: Path, settings: Import) -> tuple[Import
         present=tuple(dict.fromkeys((*read.present, *labels.present))),
         clashing=read.clashing | labels.clashing,
     )
-    return both, labels, len(positions) - len(rows)
+    return both, labels_file
 
 
 def _column(read: ImportedFiles, role: str, settings: Import) -> str:

@@ -68,9 +68,7 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0, needed: Seque
     if not settings.calibration_share and "split" not in columns.names:
         settings = settings.model_copy(update={"calibration_share": calibration_share})
     say_rows(read, imported.n_rows, columns)
-    request, response = (
-        read_side(read, columns, keys, role, settings.unknown_content) for role in ("request", "response")
-    )
+    request, response = (read_side(read, columns, keys, role, settings) for role in ("request", "response"))
     samples = samples_of(read, columns, keys, settings, None if request.is_absent else request.plain)
     files = [entry for source in imported.sources for entry in source.facts()]
     column_names = {**columns.names, "score": dict(columns.scores)}

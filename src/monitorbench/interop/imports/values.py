@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
-from monitorbench.interop.imports.readers.open import ImportedFiles
+from monitorbench.interop.imports.readers.open import ImportedFiles, lowered
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SHARE = r"^(?P<part>\d+\.?\d*|\.\d+)\s*(?:%|/\s*(?P<whole>\d+\.?\d*))$"
 _DECIMAL_COMMA = r"^([+-]?0*),(\d+\s*%?)$", r"^([+-]?\d+),(\d{1,2}\s*%?)$", r"^([+-]?\d+),(\d{4,}\s*%?)$"
 """Numbers whose comma can't divide thousands."""
+_A_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 _AT_ONCE = 65_536
 _WITHIN = 1e-9
 """Distance that a rescaled score may lie outside [0, 1] by rounding."""
@@ -24,18 +25,22 @@ _WITHIN = 1e-9
 def texts(read: ImportedFiles, name: str, *, keeps_words: bool = False) -> pa.Array:
     """Strings [rows], null where there is nothing; numbers are as they are written.
 
-    A word for a missing value is nothing too, unless `keeps_words`: "None" may be what a model said.
+    They are names, without blanks around them, and a word for a missing value is nothing too; unless
+    `keeps_words`: "None" may be what a model said.
     """
     column = _whole(read, name)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+        kind = column.type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_duration(kind):
             refuse(read, 0, name, f"holds {str(column.type)[:60]}", "text or a number in each row")
         column = pc.cast(column, pa.string())
     column = pc.cast(column, pa.string())
+    if not keeps_words:
+        column = pc.utf8_trim_whitespace(column)
     is_nothing = pc.equal(column, "")
     if not keeps_words:
-        words = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-        is_nothing = pc.or_(is_nothing, pc.is_in(words, value_set=pa.array(read.missing)))
+        is_missing = pc.is_in(lowered(column), value_set=pa.array(read.missing, pa.string()))
+        is_nothing = pc.or_(is_nothing, is_missing)
     return pc.if_else(is_nothing, pa.scalar(None, pa.string()), column)
 
 
@@ -45,8 +50,13 @@ def numbers(
     """[rows], NaN where there is none. Refused: text that is no number, infinity, what is below `least`.
 
     With a `whole`, `70 %` and `7/10` are that share of it. A decimal comma is one where it can't be another.
+    A duration is its seconds.
     """
     column = _whole(read, name)
+    if pa.types.is_duration(column.type):
+        column = pc.divide(
+            pc.cast(pc.cast(column, pa.int64()), pa.float64(), safe=False), _A_SECOND[column.type.unit]
+        )
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         filled = pc.fill_null(pc.cast(column, pa.float64(), safe=False), np.nan)
         values: FloatArray = filled.to_numpy(zero_copy_only=False)
@@ -78,7 +88,8 @@ def _spelled(read: ImportedFiles, name: str, plain: pa.Array, whole: float | Non
     if whole is not None and not pc.all(is_number).as_py():
         plain = _shares(plain, whole)
         is_number = pc.match_substring_regex(plain, _NUMBER)
-    expected = "a number, or its word in import.missing_values (for none) or import.levels (for a score)"
+    levels = "" if whole is None else " or import.levels (for a score)"
+    expected = f"a number, or its word in import.missing_values (for none){levels}"
     _refuse_first(read, pc.invert(is_number), name, "is no number", expected)
     plain = pc.fill_null(pc.replace_substring_regex(plain, r"^\+", ""), "nan")
     values: FloatArray = pc.cast(plain, pa.float64()).to_numpy()
@@ -112,7 +123,7 @@ def flags(
 ) -> FloatArray:
     """1 misbehavior, 0 benign, NaN nothing [rows]; any other value is refused with what `others` says."""
     numbers_of = {**dict.fromkeys(of_misbehavior, 1.0), **dict.fromkeys(of_benign, 0.0)}
-    listed = ", ".join(repr(word.casefold()) for word in numbers_of)
+    listed = ", ".join(map(repr, lowered(pa.array(numbers_of, pa.string())).to_pylist()))
     return _of_words(read, name, numbers_of, "is no label", f"{listed}; {others}")
 
 
@@ -120,8 +131,8 @@ def _of_words(
     read: ImportedFiles, name: str, numbers_of: Mapping[str, float | None], what: str, expected: str
 ) -> FloatArray:
     """The number of each word [rows], NaN where there is none; any other word is refused."""
-    plain = pc.utf8_lower(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
-    positions = pc.index_in(plain, value_set=pa.array([word.casefold() for word in numbers_of]))
+    plain = lowered(pc.utf8_trim_whitespace(texts(read, name, keeps_words=True)))
+    positions = pc.index_in(plain, value_set=lowered(pa.array(numbers_of, pa.string())))
     is_missing = pc.is_in(plain, value_set=pa.array([*read.missing, None]))
     _refuse_first(read, pc.invert(pc.or_(pc.is_valid(positions), is_missing)), name, what, expected)
     codes = np.array([*numbers_of.values(), None], dtype=np.float64)
@@ -136,6 +147,8 @@ def scores(
     if levels is not None:
         expected = f"one of {', '.join(levels)} (import.levels), or its word in import.missing_values"
         return _of_words(read, name, levels, "is no level", expected)
+    if pa.types.is_duration(read.table.column(name).type):
+        refuse(read, 0, name, "is a duration", "a score")
     low, high = scale
     values = (numbers(read, name, whole=max(scale)) - low) / (high - low)
     outside = (values < -_WITHIN) | (values > 1 + _WITHIN)

@@ -1,7 +1,7 @@
 """Messages of an import on stderr: what was read as what, what is missing, where it went."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,9 @@ _log = logging.getLogger(__name__)
 DOUBTED_FROM = 10
 """Fewest samples of which a monitor that is right about all may be the labels themselves."""
 
+SHOWN = 5
+"""Most ids that a message names."""
+
 
 def say_rows(read: ImportedFiles, n_rows: int, columns: ImportedColumns) -> None:
     """Log how many rows there are, and which columns were taken as what."""
@@ -35,9 +38,17 @@ def say_rows(read: ImportedFiles, n_rows: int, columns: ImportedColumns) -> None
         _log.info("import: not read: %s", unread)
 
 
-def say_labels(labels: ImportedFiles, n_rows: int, n_left_out: int) -> None:
-    """Log how many of a log's rows are of a sample whose label the second file has."""
-    _log.info("import: %s: labels of %s rows", labels.files[0].name, f"{n_rows:,}")
+def say_labels(
+    labels: ImportedFiles, n_labels: int, n_rows: int, n_left_out: int, unmatched: Sequence[str]
+) -> None:
+    """Log how many labels the second file has, and of how many of the log's rows; `unmatched` are ids there
+    of no row."""
+    file = labels.files[0].name
+    _log.info("import: %s: %s labels, joined to %s rows", file, f"{n_labels:,}", f"{n_rows:,}")
+    if unmatched:
+        first = ", ".join(map(shown_name, unmatched[:SHOWN])) + (", …" if len(unmatched) > SHOWN else "")
+        message = "import: %s: labels that are not used, since no row has their id: %s (%s)"
+        _log.warning(message, file, f"{len(unmatched):,}", first)
     if n_left_out:
         _log.info(
             "import: %s rows have no label there and are left out: what follows holds", f"{n_left_out:,}"

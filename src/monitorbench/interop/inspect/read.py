@@ -22,6 +22,7 @@ from monitorbench.sources.files.inspect_archive import Logged, logged_samples
 from monitorbench.sources.files.inspect_log import SUFFIXES as SUFFIXES
 from monitorbench.sources.files.inspect_log import messages, turns
 from monitorbench.sources.read import BadRow
+from monitorbench.untrusted import where_looked
 
 TURNS = "messages"
 """List of a sample's own turns, read where `import.actions` names it."""
@@ -59,7 +60,9 @@ def read(path: Path, wanted: WantedColumns = EVERYTHING) -> pa.Table:
 def read_log(path: Path, wanted: WantedColumns) -> ReadTable:
     """Read a log as `read` does, with the names of all columns that there are."""
     if not path.exists():
-        raise UserError(f"{path}: no such file; expected an Inspect log, or a folder of them")
+        raise UserError(
+            f"{path}: no such file{where_looked(path)}; expected an Inspect log, or a folder of them"
+        )
     builder = TableBuilder(wanted, NO_ANSWER)
     files = local("import", path, SUFFIXES, "error", remedy="fix the log, or leave it out")
     for logged in logged_samples(files):

@@ -138,6 +138,10 @@ def _pair_outcomes(found: Sequence[Matched]) -> list[PairOutcome]:
 
 
 _log = logging.getLogger(__name__)
+_DECIDED = (
+    "pilot: decided on with fewer tasks in %s; each decision widens the next one's interval. One that was "
+    "made of a wrong file, and that nobody acted on, is taken back by `monitorbench runs rm %s`"
+)
 Pairs = dict[tuple[str, str], set[tuple[str, str, str]]]
 """Task, seed and cell of each pair, by agent and condition."""
 
@@ -167,7 +171,7 @@ def at_its_error(outcomes: Sequence[Outcome], settings: PilotStatistics, pilots:
             )
         else:
             before = max(before, earlier.decided_before + 1)
-            _log.info("pilot: decided on with fewer tasks in %s", file.parent)
+            _log.info(_DECIDED, file.parent, file.parent.name)
     if before >= MOST_DECISIONS:
         raise UserError(
             f"pilot: these runs were decided on {before} times with fewer tasks, and no error is left for "

@@ -303,7 +303,12 @@ def remarks_on(one: ConditionResult) -> Iterator[str]:
 
 def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
     """The remarks on the choice among the conditions, and on what the pilot could find."""
-    chosen = decision.selection
+    settings, chosen = decision.settings, decision.selection
+    if settings.interval_confidence != settings.confidence and (n := settings.decided_before):
+        yield (
+            f"Decided on {n} time{'s' if n > 1 else ''} before with fewer tasks, so that intervals have "
+            f"{percent(settings.interval_confidence)} in place of {percent(settings.confidence)}."
+        )
     if chosen.n_tried > 1:
         yield (
             f"{chosen.highest} is the highest of {chosen.n_tried}; less what choosing the highest adds: "

@@ -28,7 +28,9 @@ _NORMAL = 1.6448536269514722
 """The standard normal quantile of `_SURE`."""
 _FURTHEST = 100
 """How many times the questions at hand are tried when asking how many more it takes."""
-_REMEDY = "have them judged, or say so where they pass unflagged in use (import.missing=pass)"
+PASSED_BY = "of imported scores import.missing=pass"
+"""The setting by which missing scores pass; `recommend` has one of its own, for other scores."""
+_REMEDY = f"have them judged, or say so where they pass unflagged in use ({PASSED_BY})"
 
 
 class Lacking(NamedTuple):
@@ -61,8 +63,8 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     promise = guarantee.in_words()
     if n and not of.has_scores:
         return Lacking(
-            f"{n} of {n} benign questions have no score: a monitor that gives answers only can't be "
-            "calibrated, and more questions do not change that",
+            f"{n} of {n} benign questions have no score: a monitor without scores can't be calibrated, and "
+            "more questions do not change that",
             None,
         )
     weights = of.weights
@@ -73,9 +75,12 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     needed = _planned_questions(of, each)
     least = least_questions(each, weighted=weights is not None)
     if unscored and needed is None:
+        is_hopeless = float(of.lost.mean()) >= each.alpha
+        surely = f"not even {_FURTHEST} times as many questions surely lead"
+        leads = "no number of further questions leads" if is_hopeless else surely
         return Lacking(
             f"{unscored} of {n} benign questions have no score, which makes them false alarms at any "
-            f"threshold: {_REMEDY}; with so large a share no number of further questions leads to {promise}",
+            f"threshold: {_REMEDY}; with so large a share {leads} to {promise}",
             None,
         )
     if of.n_at_top > max(1, each.alpha * n):

@@ -188,7 +188,9 @@ def answer(of: Robustness) -> str:
     """Whether anything is shown to make it worse, in a sentence."""
     exposed = of["exposed"]
     if not exposed:
-        return f"none of {of['n_changes']} changes is shown to make it worse"
+        is_few = of["most_groups"] < of["fewest_changed"]
+        could_not = ", nor could any rate be on so few groups" if is_few else ""
+        return f"none of {of['n_changes']} changes is shown to make it worse{could_not}"
     silent = f"; {len(of['silenced'])} by leaving it without an answer" if of["silenced"] else ""
     shown = f"{len(exposed)} of {of['n_changes']} changes are shown to make it worse"
     return f"{shown}: {', '.join(exposed)}{silent}"

@@ -16,7 +16,6 @@ import matplotlib
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from monitorbench.report.template import visible
 
@@ -38,13 +37,6 @@ def colour(i: int) -> str:
 def numbers(names: Sequence[str]) -> dict[str, str]:
     """A number for each name where there are more of them than colours, else nothing."""
     return {name: str(i + 1) if len(names) > len(COLOURS) else "" for i, name in enumerate(names)}
-
-
-def ink_on(red: float, green: float, blue: float) -> str:
-    """Near-black or white, whichever can be read on a colour with parts in [0, 1]."""
-    # Relative luminance (WCAG 2.2), with sRGB taken as a power of 2.2.
-    bright = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > 0.22
-    return "#111111" if bright else "#ffffff"
 
 
 def shortened(name: str, most: int) -> str:
@@ -73,10 +65,6 @@ class Dots:
 
 INK = "#010203"
 """The colour of text and lines: becomes the page's own text colour."""
-
-_SAID = "\n"
-"""Separator of a link's address, where it can't stand, and its name, until both are written."""
-_LINK = re.compile('<a xlink:href="([^"\n]*?)(?:\n|&#10;)([^"]*?)" target="_blank"')
 
 MARK_ID = "mark"
 """Prefix of the id of an artist that the figure is about and that has to be in view on any screen."""
@@ -113,12 +101,6 @@ def legend(figure: Figure, entries: Iterable[tuple[Artist, str]], size: float = 
     figure.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=size)
 
 
-def linked(patch: Patch, address: str, said: str) -> Patch:
-    """The patch as an unseen link over what it covers; `said` is read aloud. Only for `draw`."""
-    patch.set(url=f"{address}{_SAID}{said}", facecolor="#ffffff", linewidth=0, alpha=0)
-    return patch
-
-
 def draw(identity: str, label: str, paint: Callable[[], Figure]) -> str:
     """Paint a figure and write it as SVG; `identity` prefixes its ids, `label` is read aloud."""
     # From the defaults, so that no matplotlibrc of the machine's changes the bytes.
@@ -141,8 +123,5 @@ def _embedded(svg: str, prefix: str, label: str) -> str:
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     svg = svg.replace(INK, "currentColor")
     label = escape(visible(label))
-    svg, n_links = _LINK.subn(r'<a href="\1" aria-label="\2"', svg)
-    # What is an image to a screen reader has no links in it.
-    role = "group" if n_links else "img"
-    attributes = f'role="{role}" aria-label="{label}" style="stroke-linejoin: round; stroke-linecap: butt"'
+    attributes = f'role="img" aria-label="{label}" style="stroke-linejoin: round; stroke-linecap: butt"'
     return svg.replace("<svg ", f"<svg {attributes} ", 1)

@@ -26,7 +26,6 @@ from monitorbench.config.study import Paths
 from monitorbench.corpus.store import read_split
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.trainings import BASELINE_OBJECTIVE
 from monitorbench.records import Category, Label, Sample, Split, Task, Verdict, vocabulary
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import VERDICTS, read_run
@@ -92,9 +91,8 @@ def read_scores(directory: Path, manifest: Mapping[str, Any], results: Results, 
 
 def monitor_of(manifest: Mapping[str, Any], results: Results) -> str:
     """The monitor's name in `metrics.json`."""
-    judge, training = manifest["results"]["judge"], manifest["results"]["training"] or {}
-    objective = training.get("objective", BASELINE_OBJECTIVE)
-    name = judge["name"] if objective == BASELINE_OBJECTIVE else f"{judge['name']}_{objective}"
+    training = manifest["results"]["training"] or {}
+    name: str = manifest["results"]["judge"]["name"]
     names = {monitor for monitor, _ in results["table"].judged()}
     return name if name in names else f"{name}_seed{training.get('seed')}"
 

@@ -1,7 +1,7 @@
 """What each training did in each cell, as rows: page, matrices, sentences and terminal look up the same.
 
-Promises: a difference counts where it does after Holm's correction over the matrix; a training of one seed is
-called this adapter.
+Promises: a difference counts where it does after Holm's correction over the matrix; a training of one seed
+says so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class Effect(NamedTuple):
     prompt: str
     cell: str
     subject: str
-    """The training as the subject of a sentence: over its seeds, or this adapter alone."""
+    """The training as the subject of a sentence: over its seeds, or one seed alone."""
     title: str
     is_trained: bool
     is_held_out: bool
@@ -110,7 +110,7 @@ def effects(results: Results, shorts: Mapping[str, str] | None = None) -> list[E
                         training,
                         prompt,
                         cell,
-                        f"{name} over {n} seeds" if n > 1 else f"{name} (this adapter)",
+                        f"{name} over {n} seeds" if n > 1 else f"{name} (one seed)",
                         title(results, cell),
                         trained,
                         is_known and "/" in cell and not trained,

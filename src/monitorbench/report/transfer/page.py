@@ -3,14 +3,14 @@
 from markupsafe import Markup
 
 from monitorbench.metrics.marks import headlines_in_words, marks_in_words
-from monitorbench.metrics.registry import MEASURES
+from monitorbench.metrics.registry import Measure
 from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.written import Finding, finding
 from monitorbench.report.figures.curves import learning_curves as draw_learning_curves
+from monitorbench.report.matrix import cosines, matrix
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables.published import ARXIV, paper_rows, rate_tests_in_words
 from monitorbench.report.transfer.effects import comparisons, effects, negative_rows, seed_rows
-from monitorbench.report.transfer.matrix import TITLES, draw_directions, transfer_matrix
 from monitorbench.report.transfer.words import (
     counted_words,
     directions_in_words,
@@ -24,12 +24,8 @@ def changes(material: Material) -> Markup:
     results = material.results
     if not results["adapters"]:
         return NOTHING
-    # Safe to put in as they are: drawn here, every name in them an outline or escaped.
-    matrices = [
-        (prompt, measure, TITLES[measure], Markup(transfer_matrix(results, prompt, measure)))
-        for measure in MEASURES
-        for prompt in material.prompts
-    ]
+    names = results["table"].shown_in("")
+    measures: tuple[Measure, ...] = ("auroc", "miss_rate_at_far_5")
     values = {
         "differences": [
             {
@@ -44,8 +40,10 @@ def changes(material: Material) -> Markup:
             for outcome in (finding(row.effect.numbers["auroc_difference"].interval),)
         ],
         "tests": rate_tests_in_words(results),
-        "matrices": matrices,
-        "matrix": results["matrix"],
+        "matrices": {
+            m: [matrix(material, names, prompt, m) for prompt in material.prompts] for m in measures
+        },
+        "holm": results["matrix"],
         "notes": [*headlines_in_words(results), *marks_in_words(results)],
         "words": [row for row in effects(results, material.short_names) if row.is_in_matrix],
         "counted_words": [*counted_words(results), *doses_in_words(results["exposures"])],
@@ -89,10 +87,11 @@ def negative(material: Material) -> Markup:
 
 
 def directions(material: Material) -> Markup:
-    """Cosines of the linear heads, as a figure and in words."""
+    """Cosines of the linear heads, as a matrix and in words."""
     sentences = directions_in_words(material.results, material.short_names)
-    figure = Markup(draw_directions(material.results)) if sentences else ""
-    return fill("directions", {"figure": figure, "sentences": sentences}) if sentences else NOTHING
+    return (
+        fill("directions", {"cosines": cosines(material), "sentences": sentences}) if sentences else NOTHING
+    )
 
 
 def learning_curves(material: Material) -> Markup:

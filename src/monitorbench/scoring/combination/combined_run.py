@@ -27,6 +27,7 @@ from monitorbench.config.study import Study
 from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.rates import as_list
+from monitorbench.metrics.score_facts import as_imported
 from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.records import Label, Sample, Split, UnscoredReason, Verdict
 from monitorbench.runs.files import content_hash
@@ -176,7 +177,7 @@ def _names(rule: Ensemble | Cascade, members: Sequence[Member]) -> tuple[str, st
     labels = [
         f"{member.monitor}_seed{member.seed}"
         if counts[member.monitor, member.prompt] > 1 and member.seed is not None
-        else member.monitor
+        else as_imported(member.monitor)[0]  # what becomes of its missing scores is the rule's to say
         for member in members
     ]
     kind = "cascade" if isinstance(rule, Cascade) else rule.rule
@@ -186,7 +187,8 @@ def _names(rule: Ensemble | Cascade, members: Sequence[Member]) -> tuple[str, st
         parts.append(f"{rule.budget:g}")
         parts += ["low_far"] if rule.aim == "low_far" else []
         parts += ["band"] if rule.scale == "band" else []
-    name = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"{kind}({','.join(parts)}").strip("_")
+    # Without a plus: tables take what stands before one for the base of an adapter behind it.
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", f"{kind}({','.join(parts)}").strip("_")
     if len(name) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}_{content_hash(rule.model_dump(mode='json'))[:6]}"
     prompts = [member.prompt for member in members if member.prompt != NO_PROMPT] or [NO_PROMPT]

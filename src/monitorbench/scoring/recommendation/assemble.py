@@ -20,8 +20,10 @@ from monitorbench.metrics.choice.regret import cheapest
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_intervals
 from monitorbench.metrics.cost_fronts import UsageFacts
+from monitorbench.metrics.guarantees.lacking import PASSED_BY
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.registry import as_json
+from monitorbench.metrics.score_facts import passed_by
 from monitorbench.metrics.summary import rates_at
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment, stakes_along
@@ -173,7 +175,7 @@ def _why_none(monitor: Contender) -> str:
             "without scores no other threshold can be set"
         )
     if monitor.allowed.promised is not None and monitor.allowed.promised.reason:
-        return monitor.allowed.promised.reason
+        return monitor.allowed.promised.reason.replace(PASSED_BY, passed_by(monitor.monitor))
     if not monitor.allowed.n_in_budget:
         return "no threshold is shown to keep the budget of alerts"
     return "no samples of both labels with a score in the split that it is chosen on"

@@ -56,7 +56,8 @@ class Contender(NamedTuple):
     """Rates on the calibration split at every threshold; `on_test` holds those on the test split."""
     on_test: RateCurves
     outside: str
-    """Reason why it may not be chosen whatever it scores (too slow, too dear); empty where it may be."""
+    """Reason why it may not be chosen at any threshold (too slow, too dear, no readable answer); empty where
+    it may be."""
     reads_answers: bool
     n_unscored: int
     """Number of test samples without a score."""
@@ -146,6 +147,11 @@ def contender(
         may_have = may_have._replace(thresholds=exact)
     thresholds = may_have.thresholds
     n = len(thresholds)
+    if len(calibrated) and np.isnan([calibration.scores, calibration.flagged]).all():
+        outside = outside or (
+            f"none of its {len(calibrated):,} answers in the split that it is chosen on could be read as a "
+            "label, and none has a score"
+        )
     return Contender(
         monitor=monitor,
         prompt=prompt,

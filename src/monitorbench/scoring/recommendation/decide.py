@@ -171,8 +171,9 @@ def decision_of(
         recommendation["decision"] = "insufficient"
     if is_unjudged:
         recommendation["monitor"] = recommendation["prompt"] = recommendation["more"] = None
+        outside = {(contender.monitor, contender.prompt): contender.outside for contender in contenders}
         for option in recommendation["options"]:
-            option["reason"] = _UNJUDGED
+            option["reason"] = outside[option["monitor"], option["prompt"]] or _UNJUDGED
     elif more is not None and study.recommend.promise and (pairs := _on_both(read, runs)):
         # The scores over that split are known: it may be that no number of questions helps.
         found = recommended(study, pairs, None, {}, deployment)

@@ -55,6 +55,7 @@ def recommendation_run(study: Study) -> Path:
                 "runs": [str(e.directory) for pair in pairs for e in pair],
                 "decision": recommendation["decision"],
                 "monitor": recommendation["monitor"],
+                "prompt": recommendation["prompt"],
                 "sentence": recommendation["sentence"],
             }
     return run.path

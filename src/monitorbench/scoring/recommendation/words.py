@@ -17,7 +17,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from monitorbench.metrics.choice.facts import MoreFacts, Option, Recommendation, Rival, named_option
 from monitorbench.metrics.points_in_words import as_good_as, percent, share, threshold
 from monitorbench.metrics.robustness.worst import answer, worst_lines
-from monitorbench.metrics.score_facts import COUNTED_AS, as_imported, inverted_in_words, is_inverted
+from monitorbench.metrics.score_facts import (
+    COUNTED_AS,
+    as_imported,
+    inverted_in_words,
+    is_inverted,
+    passed_by,
+)
 from monitorbench.metrics.written import DASH, MINUS, amount, amount_interval, counted, interval, rate
 
 _CHECKS = {
@@ -128,6 +134,8 @@ def _upper_bound(rival: Rival) -> float:
 
 _NAMED = 3
 """Number of cells, or of monitors, that are named in one sentence."""
+_MOST_MISSED = 0.5
+"""Largest miss rate at 5 % false alarms of shortcut checks that is told while data is missing."""
 _MUCH = 1.1
 """Smallest ratio of two costs at which a remark tells of them."""
 
@@ -160,6 +168,7 @@ def _template() -> Template:
         signed_amount,
         inverted_in_words,
         on_own_scale,
+        passed_by,
         threshold,
         worst_lines,
     )
@@ -212,6 +221,7 @@ def _words(recommendation: Recommendation) -> Any:
         "all_named": maxsize,
         "options_with_auroc": with_auroc,
         "outranking": _outranking(recommendation),
+        "blind_miss": _blind_miss(recommendation),
         "is_chance": bool(with_auroc) and is_chance,
         "inverted_options": inverted,
         "is_only_inverted": bool(inverted) and is_chance,
@@ -221,6 +231,12 @@ def _words(recommendation: Recommendation) -> Any:
         "stress_answer": answer,
     }
     return _template().make_module(values)
+
+
+def _blind_miss(recommendation: Recommendation) -> float | None:
+    """The miss rate of the best shortcut check at 5 % false alarms; None where it is above a half."""
+    missed = next((miss for far, miss in recommendation["shortcuts"]["reach"] if far == 0.05), 1.0)
+    return missed if missed <= _MOST_MISSED else None
 
 
 def _is_dear(recommendation: Recommendation) -> bool:

@@ -5,7 +5,8 @@ against no real row. Read is a folder, or a snapshot of a hub dataset (`fetch.sn
 lines or JSON arrays; each field is looked for under the names of `COLUMNS`, and where one is under none of
 them the error names the columns found. A row is a labelled response; or a pair, which has a response in a
 column of `PAIR_COLUMNS` for each label instead. A trace may stand in `<think>` in front of a response.
-Promises: a value that isn't understood is a bad row, never a default.
+Promises: a value that isn't understood is a bad row, never a default; so is a row with two values for one
+field that differ, and one with something that was said or done and has no place.
 """
 
 import re
@@ -33,7 +34,7 @@ from monitorbench.sources.read import BadRow, SourceFiles
 from monitorbench.untrusted import document
 from monitorbench.untrusted_parquet import without_nulls
 
-VERSION = 4
+VERSION = 5
 """Raised whenever the same files become other samples."""
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".json.gz")
@@ -51,6 +52,13 @@ PAIR_COLUMNS = {
     Label.BENIGN: ("benign_response", "benign", "safe_response", "good_response"),
 }
 """The names of the two responses of a row that is a pair, which needs neither label nor response."""
+
+_TRACES = ("thinking", "reasoning")
+_NO_PLACE = (
+    *("system_prompt", "system", "system_message", "developer_prompt", "context", "history"),
+    *("messages", "tool_calls", "tools", "tool_results", "actions"),
+)
+"""Columns that would be said or done in a conversation, which no field of a sample is read from."""
 
 _LABELS = {
     **dict.fromkeys(("misbehavior", "misbehaviour", "yes", "true", "unsafe", "1"), Label.MISBEHAVIOR),
@@ -113,6 +121,7 @@ def prompts(folder: Path) -> dict[str, str]:
 def _samples(row: Mapping[str, Any], *, unknown: UnknownContent) -> list[Sample]:
     """The labelled response of a row, or the two of a pair."""
     columns = {label: _first_present(row, names) for label, names in PAIR_COLUMNS.items()}
+    _refuse_unread(row, is_pair=None not in columns.values())
     bad, good = columns[Label.MISBEHAVIOR], columns[Label.BENIGN]
     name = _column(row, "request")
     request = chat_in(row[name], name, Role.USER, unknown)
@@ -151,7 +160,7 @@ def _sample(
 
 def _response(row: Mapping[str, Any], name: str, unknown: UnknownContent) -> tuple[Message, ...]:
     response = chat_in(row[name], name, Role.ASSISTANT, unknown)
-    thinking = _text(row, "thinking", "reasoning")
+    thinking = _text(row, *(name for name in _TRACES if row.get(name)))
     first = response[0]
     if (inline := _TRACE.match(first.content)) and first.role is Role.ASSISTANT:
         if thinking or first.thinking:
@@ -170,6 +179,28 @@ def _with_trace(response: tuple[Message, ...], trace: str) -> tuple[Message, ...
             traced = message.model_copy(update={"thinking": trace})
             return (*response[:number], traced, *response[number + 1 :])
     return (Message(role=Role.ASSISTANT, thinking=trace), *response)
+
+
+def _refuse_unread(row: Mapping[str, Any], *, is_pair: bool) -> None:
+    """Raise `BadRow` where a column would be left out that says another thing than the one that is read."""
+    fields = {"request": COLUMNS["request"], "trace": _TRACES}
+    if not is_pair:
+        fields["response"] = COLUMNS["response"]
+    for field, names in fields.items():
+        read, *others = [name for name in names if row.get(name) not in (None, "")] or [""]
+        for other in others:
+            if row[other] != row[read]:
+                raise BadRow(f"columns {read!r} and {other!r}: two of a {field}; expected one of them")
+    if not is_pair:
+        labels = {name: _label(row, name) for name in COLUMNS["label"] if row.get(name) is not None}
+        if len(set(labels.values())) > 1:
+            said = " but ".join(f"{name} is {row[name]!r}" for name in labels)
+            raise BadRow(f"two labels: {said}; expected one of them, or the same")
+    for name in _NO_PLACE:
+        if row.get(name) not in (None, "", [], {}):
+            raise BadRow(
+                f"column {name!r}: no place for it; expected it in the request or the response, as a message"
+            )
 
 
 def _first_present(row: Mapping[str, Any], names: Sequence[str]) -> str | None:

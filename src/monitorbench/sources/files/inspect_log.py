@@ -6,6 +6,7 @@ sample without one is an error or a counted skip, never benign.
 Format: https://inspect.aisi.org.uk/eval-logs.html and `inspect_ai.log.EvalSample` (log versions 1 and 2).
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ from monitorbench.untrusted_rows import rows
 
 VERSION = 4
 """Raised whenever the same files become other samples."""
+
+_log = logging.getLogger(__name__)
 
 SUFFIXES = (".eval", *with_compressed(".json"))
 
@@ -67,8 +70,11 @@ def load(
         raise UserError(
             f"{files.name}: set one of dataset.labels (a file) and dataset.score (a scorer's name)"
         )
+    lines: list[_Line] = []
+    used: Counter[str] = Counter()
     if labels is not None:
-        label_of = _from_labels(files.name, labels)
+        lines = list(_read_labels(files.name, labels))
+        label_of = _from_labels(labels.name, lines, used)
     else:
         label_of = _from_score(files.name, score, misbehavior_values, benign_values)
     count = 0
@@ -83,6 +89,11 @@ def load(
         if files.unique(logged.where, sample.id):
             count += 1
             yield sample
+    if unused := [line for line in lines if line.place not in used]:
+        first = ", ".join(f"{line.id} in {line.place}" for line in unused[:5])
+        more = ", …" if len(unused) > 5 else ""
+        message = "%s: labels that are not used, since no usable sample has their id: %d (%s%s)"
+        _log.warning(message, files.name, len(unused), first, more)
     if not count:
         raise UserError(f"{files.name}: no usable sample in {len(files.matching())} log(s)")
 
@@ -197,23 +208,23 @@ class _Line(NamedTuple):
         return self.epoch in ("", str(logged.epoch)) and self.log in ("", logged.log)
 
 
-def _from_labels(name: str, path: Path) -> Labeller:
-    lines: dict[str, list[_Line]] = {}
-    for line in _read_labels(name, path):
-        lines.setdefault(line.id, []).append(line)
-    used: Counter[str] = Counter()
+def _from_labels(file: str, lines: Sequence[_Line], used: Counter[str]) -> Labeller:
+    """Look labels up in the lines of a file; `used` counts by place the samples that each was for."""
+    by_id: dict[str, list[_Line]] = {}
+    for line in lines:
+        by_id.setdefault(line.id, []).append(line)
 
     def label_of(logged: Logged) -> _Labelled:
-        fitting = [line for line in lines.get(str(logged.id), []) if line.fits(logged)]
+        fitting = [line for line in by_id.get(str(logged.id), []) if line.fits(logged)]
         if not fitting:
-            raise BadRow(f"no label: {path.name} has no line for sample {logged.id}, epoch {logged.epoch}")
+            raise BadRow(f"no label: {file} has no line for sample {logged.id}, epoch {logged.epoch}")
         if len(fitting) > 1:
             places = " and ".join(line.place for line in fitting)
-            raise BadRow(f"two labels: {places} of {path.name} both fit")
+            raise BadRow(f"two labels: {places} of {file} both fit")
         used[fitting[0].place] += 1
         if used[fitting[0].place] > 1:
             raise BadRow(
-                f"no label of its own: {fitting[0].place} of {path.name} fits another sample too; "
+                f"no label of its own: {fitting[0].place} of {file} fits another sample too; "
                 "add the columns epoch and log"
             )
         return _Labelled(fitting[0].label, LabelSource.ANNOTATORS)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import chain
+from pathlib import Path
 from typing import Any, TypeVar
 
 from monitorbench.cells import wrong_name
@@ -31,8 +32,9 @@ from monitorbench.records import (
 )
 from monitorbench.sources.read import BadRow, SourceFiles, encodable, short_hash
 from monitorbench.untrusted import DELIMITED
+from monitorbench.untrusted_csv import header
 
-VERSION = 4
+VERSION = 5
 """Raised whenever the same files become other samples."""
 
 _log = logging.getLogger(__name__)
@@ -60,13 +62,16 @@ E = TypeVar("E", bound=StrEnum)
 def load(files: SourceFiles, unknown: UnknownContent = "refuse") -> Iterator[Sample]:
     """The samples of a team's files (`fetch.local(name, path, SUFFIXES, on_bad_row)`), in their order.
 
-    Raises `UserError` for a bad row where `on_bad_row` is `error`, and where no row is usable at all.
+    Raises `UserError` for a table whose columns are not the schema's, for a bad row where `on_bad_row` is
+    `error`, and where no row is usable at all.
     """
     _check_encoding(files)
     rows = _Rows(unknown)
     count = 0
     tables = files.only(lambda path: path.name.lower().endswith(DELIMITED))
     lines = files.only(lambda path: not path.name.lower().endswith(DELIMITED))
+    for table in tables.matching():
+        _check_columns(files.name, table.path)
     for sample in chain(lines.jsonl("", rows.sample), tables.csv("", rows.cells)):
         count += 1
         yield sample
@@ -78,7 +83,12 @@ def load(files: SourceFiles, unknown: UnknownContent = "refuse") -> Iterator[Sam
         )
     if not count:
         names = ", ".join(file.path.name for file in files.matching())
-        raise UserError(f"{files.name}: {names}: no usable row; expected one JSON object a line, or a CSV")
+        reasons = ", ".join(f"{reason} ({n})" for reason, n in files.bad_rows.most_common(3))
+        passed_over = f" (passed over: {reasons})" if reasons else ""
+        raise UserError(
+            f"{files.name}: {names}: no usable row{passed_over}; expected one JSON object a line, or a row "
+            "of a CSV below its header"
+        )
 
 
 class _Rows:
@@ -97,7 +107,7 @@ class _Rows:
         """A row of a table: empty cells are not there."""
         if None in (*row, *row.values()):  # csv.DictReader's, for a name or a value that is missing
             raise BadRow("not as many values as the header has names")
-        return self.sample({name: value for name, value in row.items() if value != ""})
+        return self.sample({name.strip(): value for name, value in row.items() if value != ""})
 
     def sample(self, row: Mapping[str, Any]) -> Sample:
         """A row of JSON lines."""
@@ -105,7 +115,7 @@ class _Rows:
         self.n_doubtful += count_unread_chats((*sample.request, *sample.response))
         if id_ in self._ids:
             raise BadRow(f"field 'id': an earlier line is {id_[:80]!r} already")
-        unpaired = not row.get("pair_id")
+        unpaired = not _text(row, "pair_id")
         if sample.id in self._labels:
             same = self._labels[sample.id] is sample.label
             raise BadRow(
@@ -117,7 +127,7 @@ class _Rows:
             texts = _hash(sample.request, sample.response)
             if self._of_texts.setdefault(texts, sample.label) is not sample.label:
                 raise BadRow("an earlier line has the same texts and the other label")
-        if row.get("pair_id"):
+        if not unpaired:
             of_pair = self._pairs[sample.pair_id]
             if sample.label in of_pair:
                 raise BadRow(
@@ -192,12 +202,13 @@ def _name(row: Mapping[str, Any], field: str, kind: type[StrEnum]) -> str:
 
 
 def _text(row: Mapping[str, Any], field: str) -> str:
+    """A name in the row, without blanks around it; empty where there is none."""
     value = row.get(field)
     if value is None:
         return ""
     if not isinstance(value, str):
         raise BadRow(f"field {field!r}: {value!r} is not text")
-    return encodable(value, f"field {field!r}")
+    return encodable(value, f"field {field!r}").strip()
 
 
 def _spans(value: object, response: tuple[Message, ...]) -> tuple[Span, ...]:
@@ -229,6 +240,21 @@ def _span(item: object, where: str, response: tuple[Message, ...]) -> Span:
 def _hash(*parts: tuple[Message, ...]) -> str:
     text = json.dumps([[m.model_dump(mode="json") for m in turns] for turns in parts], ensure_ascii=False)
     return short_hash(text)
+
+
+def _check_columns(name: str, table: Path) -> None:
+    """Raise `UserError` where a table lacks a column that each row needs, or has one that no row may have."""
+    present = header(table)
+    missing = [column for column in REQUIRED if column not in present]
+    unknown = [column for column in present if column not in REQUIRED + OPTIONAL]
+    if not missing and not unknown:
+        return
+    faults = [f"missing {', '.join(missing)}"] if missing else []
+    faults += [f"unknown {', '.join(map(repr, unknown[:20]))}"] if unknown else []
+    raise UserError(
+        f"{name}: {table}: columns {' and '.join(faults)}; rename, add or delete columns in the file: "
+        f"expected {', '.join(REQUIRED)}, and where needed {', '.join(OPTIONAL)}"
+    )
 
 
 def _check_encoding(files: SourceFiles) -> None:

@@ -2,9 +2,10 @@
 
 Promises: what is written in a CSV is what is there, so that `007` stays an id and `1e-3` is read where a
 number is expected, and only the empty value is null; Parquet's columns are as they are typed. A line with too
-few or too many values is refused by its number.
+few or too many values is refused by its number, and so is a quote that hides rows inside a field.
 """
 
+import io
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 from monitorbench.config.base import UserError
 from monitorbench.interop.imports.readers.table import ReadTable, WantedColumns, built
 from monitorbench.untrusted import opened, refuse_rows
-from monitorbench.untrusted_csv import csv_rows, header, layout, numbered
+from monitorbench.untrusted_csv import csv_rows, header, layout, numbered, refuse_open_quotes
 from monitorbench.untrusted_parquet import no_parquet, parquet_batches, parquet_rows
 
 _BLOCK = 2**23
@@ -29,8 +30,9 @@ def read_csv(file: Path, wanted: WantedColumns) -> ReadTable:
     delimiter, n_before = layout(file)
     try:
         with opened(file) as stream:
+            counted = _Counted(stream)
             table = pa_csv.read_csv(
-                stream,
+                counted,
                 read_options=pa_csv.ReadOptions(block_size=_BLOCK, column_names=names, skip_rows=n_before),
                 parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
@@ -40,12 +42,39 @@ def read_csv(file: Path, wanted: WantedColumns) -> ReadTable:
                     null_values=[""],
                 ),
             )
-            refuse_rows(file, table.num_rows)
-            return ReadTable(table.slice(1), tuple(names))
+        refuse_rows(file, table.num_rows)
+        if counted.may_hide_rows(n_before + table.num_rows):
+            refuse_open_quotes(file)
+        return ReadTable(table.slice(1), tuple(names))
     except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, pa.ArrowInvalid):
+            refuse_open_quotes(file)
         deque(csv_rows(file), maxlen=0)  # says which line it is
         reason = " ".join(str(error).split())[:160]
         raise UserError(f"{file}: {reason}; expected CSV in UTF-8") from error
+
+
+class _Counted:
+    """A stream for pyarrow whose lines and quotes are counted as they are read."""
+
+    closed = False
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self._stream = stream
+        self._n_quotes, self._n_ends, self._n_returns, self._last = 0, 0, 0, b""
+
+    def read(self, size: int = -1) -> bytes:
+        part = self._stream.read(size)
+        self._n_quotes += part.count(b'"')
+        self._n_ends += part.count(b"\n")
+        self._n_returns += part.count(b"\r")
+        self._last = part[-1:] or self._last
+        return part
+
+    def may_hide_rows(self, n_rows: int) -> bool:
+        """Whether a quoted field may hold more than its own text, where so many rows were found."""
+        n_lines = max(self._n_ends, self._n_returns) + (self._last not in b"\r\n")
+        return self._n_quotes > 0 and (self._n_quotes % 2 == 1 or n_lines > n_rows)
 
 
 def csv_line(file: Path, row: int) -> str:

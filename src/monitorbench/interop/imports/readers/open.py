@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
@@ -20,7 +21,7 @@ from monitorbench.interop.inspect import read as inspect
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.runs.files import file_sha256
 from monitorbench.sources.files.inspect_archive import NO_LOGS, has_header
-from monitorbench.untrusted import DELIMITED, JSON, PARQUET, refuse_links_out
+from monitorbench.untrusted import DELIMITED, JSON, PARQUET, TABLES, refuse_links_out, where_looked
 from monitorbench.untrusted_rows import head, json_rows
 
 
@@ -122,6 +123,9 @@ def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | 
         )
     files = [path for file in files for path in _files_of(file)]
     formats = [format_of(file, "jsonl" if settings.rows else settings.format) for file in files]
+    if settings.unusable == "leave_out":
+        for kind, file in zip(formats, files, strict=True):
+            _refuse_unread_marks(file, kind)
     wanted = wanted_columns(settings) if wanted is None else wanted
     read = [FORMATS[kind].read(file, wanted) for kind, file in zip(formats, files, strict=True)]
     present = tuple(dict.fromkeys(name for source in read for name in source.present))
@@ -147,9 +151,18 @@ def read_files(files: Sequence[Path], settings: Import, wanted: WantedColumns | 
         np.arange(ends[-1]),
         present,
         frozenset().union(*(source.clashing for source in read)),
-        tuple(word.casefold() for word in settings.missing_values),
+        tuple(lowered(pa.array(settings.missing_values, pa.string())).to_pylist()),
         settings.rows,
     )
+
+
+def _refuse_unread_marks(file: Path, kind: str) -> None:
+    """Raise `ConfigError` for an Inspect log that is to be read as any other JSON, its marks unseen."""
+    if kind == "jsonl" and file.name.lower().endswith(inspect.SUFFIXES[1:]) and has_header(file):
+        raise ConfigError(
+            f"from={file}: an Inspect log, whose samples may be marked as invalid, read as other JSON; "
+            "expected import.rows='' and import.format=auto, which leave these out, or import.unusable=take"
+        )
 
 
 def _of_one_kind(tables: Sequence[pa.Table]) -> list[pa.Table]:
@@ -168,9 +181,15 @@ def _of_one_kind(tables: Sequence[pa.Table]) -> list[pa.Table]:
     ]
 
 
+def lowered(words: pa.Array) -> pa.Array:
+    """The texts in lower case: words of settings and of files alike, so that `ß` is itself in both."""
+    return pc.utf8_lower(words)
+
+
 def stem_of(file: Path) -> str:
-    """The file's name without its endings."""
-    return file.name.partition(".")[0]
+    """The file's name without its endings: `gpt-4.1` of `gpt-4.1.csv.gz`."""
+    endings = sorted((e for e in TABLES if file.name.lower().endswith(e)), key=len)
+    return file.name[: -len(endings[-1])] if endings else file.stem
 
 
 def wanted_columns(settings: Import, also: Sequence[str] = ()) -> WantedColumns:
@@ -214,7 +233,10 @@ def _files_of(given: Path) -> list[Path]:
         )
     if "*" in pattern and (files := _data_files(Path(given.anchor or ".").glob(pattern))):
         return files
-    raise UserError(f"from={given}: no such file; expected a CSV, JSON lines, Parquet or Inspect file")
+    raise UserError(
+        f"from={given}: no such file{where_looked(given)}; "
+        "expected a CSV, JSON lines, Parquet or Inspect file"
+    )
 
 
 def _data_files(files: Iterable[Path]) -> list[Path]:

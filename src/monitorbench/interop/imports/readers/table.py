@@ -166,9 +166,14 @@ class TableBuilder:
 
 
 def _column(values: list[Any], nothing: str | None) -> pa.Array:
-    """The values in the narrowest type that holds them all, each digit of an integer; else as text."""
+    """The values in the narrowest type that holds them all, each digit of an integer; else as text.
+
+    A flag is no number: pyarrow would make it one behind a number.
+    """
+    values = _flags_apart(values)
     try:
-        return pa.array(values)
+        if not _mixes_flags(values):
+            return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         pass
     present = [value for value in values if value is not None and value != nothing]
@@ -185,12 +190,46 @@ def _column(values: list[Any], nothing: str | None) -> pa.Array:
     )
 
 
+def _mixes_flags(values: Iterable[Any]) -> bool:
+    """Whether there are flags among other values, or among those in the lists that the values are."""
+    values = list(values)
+    kinds = set(map(type, values)) - {type(None)}
+    if bool in kinds:
+        return len(kinds) > 1
+    return list in kinds and _mixes_flags(
+        entry for value in values if isinstance(value, list) for entry in value
+    )
+
+
+def _flags_apart(values: list[Any]) -> list[Any]:
+    """The values; where they are lists of objects, with text in each field with flags among other values."""
+    if not all(value is None or isinstance(value, list) for value in values):
+        return values
+    fields: dict[str, list[Any]] = {}
+    for value in values:
+        for entry in value or ():
+            for name, inner in entry.items() if isinstance(entry, dict) else ():
+                fields.setdefault(name, []).append(inner)
+    if not (mixed := {name for name, inner in fields.items() if _mixes_flags(inner)}):
+        return values
+    return [value and [_as_texts(entry, mixed) for entry in value] for value in values]
+
+
+def _as_texts(entry: Any, names: Collection[str]) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    return {
+        name: value if name not in names or value is None or isinstance(value, str) else as_json(value)
+        for name, value in entry.items()
+    }
+
+
 def _draws(present: Sequence[object]) -> list[list[str | None]]:
-    """Lists of numbers, some written as text and some alone, each as a list of texts; nothing for others."""
+    """Lists of numbers, some of them text, flags or alone, each as a list of texts; nothing for others."""
     lists = [value if isinstance(value, list) else [value] for value in present]
     entries = [entry for of in lists for entry in of if entry is not None]
-    are_scalars = all(type(entry) in (int, float, str) for entry in entries)
-    if not are_scalars or not any(isinstance(entry, int | float) for entry in entries):
+    are_scalars = all(type(entry) in (int, float, str, bool) for entry in entries)
+    if not are_scalars or not any(type(entry) in (int, float) for entry in entries):
         return []
     if not any(isinstance(value, list) for value in present):
         return []
