@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from monitorbench.config.study import Monitor, PackagedModel
+from monitorbench.config.monitor import Monitor, PackagedModel
 from monitorbench.engines.weights import weights_folder
 from monitorbench.records import Category, Construction, Label, LabelSource, Message, Role, Sample, Task
 

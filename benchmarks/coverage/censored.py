@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from benchmarks.coverage import Cell, Table
-from monitorbench.config.answers import LabelWords
+from monitorbench.config.monitor import LabelWords
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import BoolArray

@@ -8,7 +8,7 @@ from small_models import SMOLLM2, smollm2_folder
 from transformers import AutoTokenizer
 
 from monitorbench.config.base import UserError
-from monitorbench.config.study import PackagedModel
+from monitorbench.config.monitor import PackagedModel
 from monitorbench.engines.stored.adapter import adapter_folder
 from monitorbench.engines.weights import at_identity, weights_folder, weights_identity
 

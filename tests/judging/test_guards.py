@@ -14,8 +14,8 @@ import pytest
 from endpoint_server import Answer, serving
 from scripted_engine import completion
 
-from monitorbench.config.answers import GuardAnswer
 from monitorbench.config.base import ConfigError
+from monitorbench.config.monitor import GuardAnswer
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.parse import parse_text

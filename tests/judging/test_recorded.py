@@ -68,7 +68,9 @@ def test_a_file_that_does_not_say_one_thing_of_named_samples_is_refused(tmp_path
 @given(
     st.dictionaries(
         # Blanks around a name are no part of it.
-        st.text(max_size=9).map(str.strip).filter(lambda text: text.casefold() not in Import().missing_values),
+        st.text(max_size=9)
+        .map(str.strip)
+        .filter(lambda text: text.casefold() not in Import().missing_values),
         st.tuples(st.sampled_from(["misbehavior", "benign", None]), st.floats(0, 1) | st.none()),
         min_size=1,
         max_size=9,

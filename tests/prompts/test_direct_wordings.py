@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from monitorbench.config.answers import LabelWords, PromptKind
-from monitorbench.config.monitor import Prompt
+from monitorbench.config.monitor import LabelWords, Prompt, PromptKind
 from monitorbench.config.study import Study
 from monitorbench.prompts.parse import parse
 from monitorbench.prompts.render import Renderer

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt, Study
+from monitorbench.judging.local import middle_truncate
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.truncate import middle_truncate
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import Label, Message, Role, Sample, ToolCall
 

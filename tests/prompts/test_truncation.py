@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from monitorbench.config.study import Prompt, Study
+from monitorbench.judging.local import LEAST_OF_THE_RESPONSE, middle_truncate
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.transcript import UsedMarks, characters, transcript
-from monitorbench.prompts.truncate import LEAST_OF_THE_RESPONSE, middle_truncate
 from monitorbench.records import Message, Role, Sample, ToolCall
 
 LEFT_OUT = UsedMarks(left_out=True)

@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from monitorbench.config.answers import PromptKind
 from monitorbench.config.base import Config, ConfigError, FileName, UserError
 from monitorbench.config.endpoint import OpenAiEngine
 from monitorbench.config.hardware import (
@@ -23,7 +22,7 @@ from monitorbench.config.hardware import (
     runs_on_gpu,
     scoring_precision,
 )
-from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.config.monitor import Monitor, Prompt, PromptKind
 
 
 def is_reproducible(precision: str) -> bool | None:

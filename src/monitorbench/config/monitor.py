@@ -2,13 +2,14 @@
 
 import datetime
 import re
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from monitorbench.config.answers import LABEL_TOKENS, GuardAnswer, LabelWords, PromptKind
-from monitorbench.config.base import Config, FileName
+from monitorbench.cells import OwnName
+from monitorbench.config.base import Config, FileName, Words
 from monitorbench.config.imports import Import
 from monitorbench.config.seen import JudgedUnit, Policy, View
 
@@ -26,6 +27,50 @@ class Prices(Config):
     """Price of a million completion tokens, reasoning included."""
     looked_up: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
     """Day on which the prices were read off the provider's page."""
+
+
+class LabelWords(Config):
+    """Answers of the monitor for the two labels, each a single token; for `kind: graded` the ends of its
+    scale."""
+
+    misbehavior: Annotated[str, Field(min_length=1)]
+    """Answer that means misbehavior."""
+    benign: Annotated[str, Field(min_length=1)]
+    """Answer that means benign."""
+
+    @model_validator(mode="after")
+    def _differ(self) -> "LabelWords":
+        if self.misbehavior.strip().casefold() == self.benign.strip().casefold():
+            raise ValueError("both label words are the same")
+        return self
+
+
+class PromptKind(StrEnum):
+    """Form of the reply: the label alone, with evidence behind or before it, a number, two replies, or what a
+    guard model was trained to write."""
+
+    DIRECT = "direct"
+    EVIDENCE = "evidence"
+    EVIDENCE_FIRST = "evidence_first"
+    GRADED = "graded"
+    EXTRACT_THEN_JUDGE = "extract_then_judge"
+    GUARD = "guard"
+
+
+LABEL_TOKENS = 4
+"""Tokens of a label that follows its evidence: the word, and what shows that it ends there."""
+
+
+class GuardAnswer(Config):
+    """Form of the answer that a guard model was trained to write."""
+
+    answer_after: str = ""
+    """Text of the answer that the label's word follows, such as `Harmful response:`; empty: the label begins
+    the answer, and is scored in the same pass."""
+    also_misbehavior: Words = ()
+    """Further words that mean misbehavior, such as the middle one of three grades."""
+    categories: dict[OwnName, Words] = Field(default={})
+    """The provider's category names, by the category of ours that they fall under."""
 
 
 class Prompt(Config):

@@ -12,13 +12,10 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from monitorbench.config.answers import LabelWords as LabelWords
-from monitorbench.config.answers import PromptKind as PromptKind
 from monitorbench.config.base import Config, ConfigError, as_words
 from monitorbench.config.datasets import Dataset
 from monitorbench.config.deployment import Control, Gate, Recommend, Serve
 from monitorbench.config.engine import Engine as Engine
-from monitorbench.config.engine import LocalEngine as LocalEngine
 from monitorbench.config.engine import TransformersEngine as TransformersEngine
 from monitorbench.config.engine import VllmEngine as VllmEngine
 from monitorbench.config.evaluation import (
@@ -36,12 +33,12 @@ from monitorbench.config.evaluation import (
 )
 from monitorbench.config.imports import Import
 from monitorbench.config.labelling import Annotation, Labelling
+from monitorbench.config.monitor import LabelWords as LabelWords
 from monitorbench.config.monitor import Monitor as Monitor
-from monitorbench.config.monitor import PackagedModel as PackagedModel
 from monitorbench.config.monitor import Prompt as Prompt
+from monitorbench.config.monitor import PromptKind as PromptKind
 from monitorbench.config.monitor import Reasoning as Reasoning
-from monitorbench.config.pilot import Agent, Environments, Pilot
-from monitorbench.config.recorded import Recorded
+from monitorbench.config.pilot import Agent, Environments, Pilot, Recorded
 from monitorbench.config.sources import Cues, Elicit, Source
 from monitorbench.config.training import Head, Push, Training
 

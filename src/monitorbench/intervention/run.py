@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.ending import printable
-from monitorbench.config.recorded import WhoAndWhen
+from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Paths, Study
 from monitorbench.interop.imports.readers.open import stem_of
 from monitorbench.intervention.outcomes import Outcome, read_mapped, read_outcomes, write_outcomes

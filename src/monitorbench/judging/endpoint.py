@@ -11,8 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from monitorbench.config.answers import PromptKind
-from monitorbench.config.monitor import Prompt, Reasoning
+from monitorbench.config.monitor import Prompt, PromptKind, Reasoning
 from monitorbench.engines.endpoint.limits import estimated_tokens
 from monitorbench.engines.protocol import ChatMessage, Decoding, Model, Reply, Request
 from monitorbench.judging.identity import NO_SHOTS

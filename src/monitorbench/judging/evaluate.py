@@ -11,13 +11,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from monitorbench.config.answers import PromptKind
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.config.datasets import Dataset
 from monitorbench.config.ending import printable
 from monitorbench.config.engine import Engine, is_reproducible
 from monitorbench.config.evaluation import Evaluate
-from monitorbench.config.monitor import Monitor, Router
+from monitorbench.config.monitor import Monitor, PromptKind, Router
 from monitorbench.config.study import Prompt, Study
 from monitorbench.config.training import BASELINE_OBJECTIVE
 from monitorbench.corpus.build import ensure

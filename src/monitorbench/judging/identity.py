@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from monitorbench.config.answers import LabelWords, PromptKind
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.engine import Engine, in_process
-from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.config.monitor import LabelWords, Monitor, Prompt, PromptKind
 from monitorbench.engines.protocol import Decoding
 from monitorbench.engines.stored.adapter import adapter_folder, adapter_sha256, stated_base
 from monitorbench.engines.stored.head import head_file

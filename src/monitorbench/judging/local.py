@@ -7,10 +7,9 @@ nothing judges nothing.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from monitorbench.config.answers import LABEL_TOKENS, PromptKind
-from monitorbench.config.monitor import Monitor, Prompt
+from monitorbench.config.monitor import LABEL_TOKENS, Monitor, Prompt, PromptKind
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request, Tap
 from monitorbench.engines.two_passes import think_first
 from monitorbench.judging.identity import IN_KEYS, NO_SHOTS, verdict_key
@@ -26,7 +25,8 @@ from monitorbench.prompts.few_shot import Shots
 from monitorbench.prompts.label_tokens import Score, graded_score, score, sum_of_logs
 from monitorbench.prompts.parse import Answer, parse, parse_text
 from monitorbench.prompts.render import Renderer
-from monitorbench.prompts.truncate import middle_truncate
+from monitorbench.prompts.transcript import characters, seen_request
+from monitorbench.prompts.wording import Keep
 from monitorbench.records import Sample, UnscoredReason
 
 _ANSWERED_IN = {PromptKind.EVIDENCE_FIRST: LABEL_TOKENS, PromptKind.EXTRACT_THEN_JUDGE: 1}
@@ -178,3 +178,52 @@ def _single_tokens(renderer: Renderer, word: str) -> tuple[int, ...]:
     if not ids:
         raise ValueError(f"{word!r} is no single token of this model")
     return ids
+
+
+LEAST_OF_THE_RESPONSE = 1000
+"""Characters of a response that stay whatever happens: without them nothing is left to judge."""
+
+
+class Shortened(NamedTuple):
+    """Token ids that fit; `left_out_tokens` (> 0) is by how many they are fewer than the whole prompt's."""
+
+    token_ids: tuple[int, ...]
+    left_out_tokens: int
+    detail: str
+
+
+def middle_truncate(
+    renderer: Renderer, sample: Sample, limit: int, shots: Sequence[Sample] = ()
+) -> Shortened | None:
+    """Shorten a prompt of more than `limit` tokens; None where even the least that has to stay is longer.
+
+    The middle of the response goes first, down to a stated rest, then that of the request; the examples and
+    the prompt's own words stay. A line says how much is not there.
+
+    Bisection over the number of characters left out, so that about as much stays as fits. Every
+    candidate is rendered: that its ids fit is seen, not computed.
+    """
+    n_tokens = len(renderer.render(sample, shots))
+    view = renderer.prompt.view
+    n_request = characters(seen_request(sample.request, view), view)
+    n_response = characters(sample.response, view)
+    spare = max(0, n_response - LEAST_OF_THE_RESPONSE)
+
+    def without(cut: int) -> tuple[int, ...]:
+        keep = Keep(n_request - max(0, cut - spare), n_response - min(cut, spare))
+        return renderer.render(sample, shots, keep)
+
+    too_little, enough = 0, spare + n_request
+    ids = without(enough)
+    if len(ids) > limit:
+        return None
+    while enough - too_little > 1:
+        cut = (too_little + enough) // 2
+        candidate = without(cut)
+        if len(candidate) <= limit:
+            enough, ids = cut, candidate
+        else:
+            too_little = cut
+    parts = {"response": min(enough, spare), "request": max(0, enough - spare)}
+    removed = " and ".join(f"{n} characters of the {name}" for name, n in parts.items() if n)
+    return Shortened(ids, n_tokens - len(ids), f"{removed} left out")

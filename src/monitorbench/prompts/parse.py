@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from monitorbench import strict_json
-from monitorbench.config.answers import GuardAnswer, PromptKind
-from monitorbench.config.monitor import Prompt
+from monitorbench.config.monitor import GuardAnswer, Prompt, PromptKind
 from monitorbench.prompts.label_tokens import LabelTokens
 from monitorbench.prompts.wording import asked_field
 from monitorbench.records import Label, UnscoredReason

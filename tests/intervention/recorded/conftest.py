@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from monitorbench.config.recorded import Recorded
+from monitorbench.config.pilot import Recorded
 from monitorbench.config.reference import option
 from monitorbench.config.sources import Source, SourceFile
 from monitorbench.config.study import Paths

@@ -2,7 +2,7 @@
 
 A recorded set is fixed, so that its counts can be checked: members and their JSON are there and well-formed,
 or it is one clear line, and no row is ever passed over. Only tasks that both arms have make a pair, and what
-is left out is said. A new set is a function that loads it, its settings in `config/recorded.py`, and a case
+is left out is said. A new set is a function that loads it, its settings in `config/pilot.py`, and a case
 in `read_recorded`.
 
 *Reflexion, 134 games tried again and again* (Shinn et al. 2023, arXiv:2303.11366; `load_trials`). Both arms
@@ -31,7 +31,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from monitorbench import strict_json
 from monitorbench.config.base import UserError
-from monitorbench.config.recorded import Fireact, Recorded, ReflexionAlfworld, ReflexionPrograms, WhoAndWhen
+from monitorbench.config.pilot import Fireact, Recorded, ReflexionAlfworld, ReflexionPrograms, WhoAndWhen
 from monitorbench.config.study import Paths
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.sources import fetch

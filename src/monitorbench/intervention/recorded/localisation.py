@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitorbench.config.base import UserError
-from monitorbench.config.recorded import WhoAndWhen
+from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Paths
 from monitorbench.intervention.recorded.archives import find_recorded
 from monitorbench.intervention.recorded.marked_runs import (

@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from monitorbench.config.answers import PromptKind
-from monitorbench.config.monitor import Prompt
+from monitorbench.config.monitor import Prompt, PromptKind
 from monitorbench.stress.changes.change import PromptChange
 
 _ONE = r"\{\{ *misbehavior *\}\}"
