@@ -19,10 +19,11 @@ from benchmarks.measuring import Ratio, Result, apart, composed, in_turns
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
+from monitorbench.engines.protocol import Request
 from monitorbench.engines.stored.model_folder import load_causal_lm, load_config
 from monitorbench.engines.transformers_engine import layer_numbers
 from monitorbench.engines.weights import weights_folder
-from monitorbench.judging.states import States, StatesPrompt
+from monitorbench.judging.states import States
 from monitorbench.records import Split
 
 LONGEST, BAR = 20, 0.9
@@ -36,14 +37,14 @@ WAYS = {
     "tokens, cut, int8": (CUT, ("head=attention", "head.storage=int8")),
 }
 """States that are extracted, and the plain pass that each is measured by."""
-WARM_UP = StatesPrompt(tuple(range(3, 40)), (10, 30), "warm-up")
+WARM_UP = Request(token_ids=tuple(range(3, 40)), key="warm-up", response=(10, 30))
 """Run before the clock begins: loading the model, and what torch does at its first pass."""
 
 
 class Way(NamedTuple):
     """A way that is ready to run, and the folder it writes."""
 
-    run: Callable[[StatesPrompt], object]
+    run: Callable[[Request], object]
     folder: Path | None
 
 
@@ -61,7 +62,7 @@ def main(work: Path, *, prompts: int, settings: list[str]) -> Result:
                 ways[name].run(text)
                 seconds[name] += time.perf_counter() - began
         disk = {name: _size_mib(way.folder) - before[name] for name, way in ways.items()}
-    n_tokens = sum(len(text.ids) for text in texts)
+    n_tokens = sum(len(text.token_ids) for text in texts)
     rows = {}
     for name, taken in seconds.items():
         peak = apart("states:alone", name, work, prompts, settings).peak_mib
@@ -77,7 +78,7 @@ def alone(name: str, work: str, n_prompts: int, settings: list[str]) -> None:
     _, texts = _rendered(Path(work), n_prompts, settings)
     with ExitStack() as closing:
         run = _open_way(name, settings, Path(work) / "alone", closing).run
-        for text in sorted(texts, key=lambda text: -len(text.ids))[:LONGEST]:
+        for text in sorted(texts, key=lambda text: -len(text.token_ids))[:LONGEST]:
             run(text)
 
 
@@ -85,13 +86,13 @@ def _study(settings: Sequence[str]) -> Study:
     return composed("evaluate", [*settings, "engine=transformers", "tracking=none"])
 
 
-def _rendered(work: Path, n_prompts: int, settings: Sequence[str]) -> tuple[Study, list[StatesPrompt]]:
+def _rendered(work: Path, n_prompts: int, settings: Sequence[str]) -> tuple[Study, list[Request]]:
     """The study, and prompts from all over the train split."""
     study = _study(settings)
     samples = list(read_split(ensure(study, [Split.TRAIN]), Split.TRAIN, study.dataset.train))
     states = _states_of(study, work / "rendering")
     chosen = samples[:: max(1, len(samples) // n_prompts)][:n_prompts]
-    return study, [states.prompt(sample) for sample in chosen]
+    return study, [states.rendering.prompt(sample) for sample in chosen]
 
 
 def _open_way(name: str, settings: Sequence[str], work: Path, closing: ExitStack) -> Way:
@@ -115,7 +116,7 @@ def _states_of(study: Study, models: Path) -> States:
     return States(monitor, study.engine, study.prompt, models, *reads)
 
 
-def _plain_pass(study: Study, *, is_cut: bool) -> Callable[[StatesPrompt], object]:
+def _plain_pass(study: Study, *, is_cut: bool) -> Callable[[Request], object]:
     """The model's own forward pass, of one prompt and without a cache."""
     weights = weights_folder(study.monitor, study.paths.models)
     model = load_causal_lm(weights, getattr(torch, study.engine.precision)).eval()
@@ -124,8 +125,8 @@ def _plain_pass(study: Study, *, is_cut: bool) -> Callable[[StatesPrompt], objec
         (layer,) = layer_numbers(load_config(weights).num_hidden_layers, study.head.layers)
         decoder.layers = decoder.layers[:layer]
 
-    def run(text: StatesPrompt) -> object:
-        ids_1T = torch.tensor([list(text.ids)], device=decoder.device)
+    def run(text: Request) -> object:
+        ids_1T = torch.tensor([list(text.token_ids)], device=decoder.device)
         with torch.inference_mode():
             return model(input_ids=ids_1T, use_cache=False, logits_to_keep=1)
 

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 from sealed import seal
 
 from monitorbench import untrusted
-from monitorbench.annotation.reading import read_candidates
+from monitorbench.annotation.files import read_candidates
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.imports import Import
 from monitorbench.config.load import read_frozen

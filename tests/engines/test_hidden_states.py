@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM
 from monitorbench.config.base import UserError
 from monitorbench.config.study import TransformersEngine
 from monitorbench.config.training import Storage
+from monitorbench.engines.protocol import Request
 from monitorbench.engines.stored.head import windows
 from monitorbench.engines.stored.states import ROWS, STATES, as_stored, open_states
 from monitorbench.engines.transformers_engine import HiddenStates, layer_numbers
@@ -25,11 +26,15 @@ POSITIONS = ("last", "mean", "max")
 ENGINE = TransformersEngine(kind="transformers", batch_size=1, dtype="float32", device="cpu")
 
 
+def asked(ids: list[int], start: int, end: int) -> Request:
+    return Request(token_ids=tuple(ids), response=(start, end))
+
+
 def test_they_are_what_transformers_puts_out(tiny: Path):
     """If it failed: a probe would read another layer, or other tokens, than its run says."""
     ids, (start, end) = [1, 40, 500, 77, 900, 12, 2], (2, 5)
     reads = HiddenStates(ENGINE, tiny, (1, 2), POSITIONS, None)
-    (found,) = reads.states(ids, (start, end)).states
+    (found,) = reads.states(asked(ids, start, end))
     reads.close()
     model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
     with torch.inference_mode():
@@ -46,7 +51,7 @@ def test_a_model_is_cut_behind_the_last_layer_that_is_read(tiny: Path):
     """If it failed: a probe on the first layer would pay for all of them, or read other numbers."""
     shallow, whole = (HiddenStates(ENGINE, tiny, layers, POSITIONS, None) for layers in ((1,), (1, 2)))
     assert len(shallow._decoder.layers) == 1
-    a, b = (reads.states([1, 5, 9, 2], (1, 3)).states[:, 0] for reads in (shallow, whole))
+    a, b = (reads.states(asked([1, 5, 9, 2], 1, 3))[:, 0] for reads in (shallow, whole))
     assert np.array_equal(a, b)
 
 
@@ -61,13 +66,13 @@ def test_layers_are_in_the_model_and_each_there_once(depth: int, shares: list[fl
 def test_windows_and_tokens_are_of_the_response(tiny: Path):
     """If it failed: the suspicion of a window would be of other tokens than it says."""
     ids, (start, end) = [1, 40, 500, 77, 900, 12, 2, 9, 31], (2, 7)
-    by_token = HiddenStates(ENGINE, tiny, (1, 2), ("tokens",), None).states(ids, (start, end)).states
+    by_token = HiddenStates(ENGINE, tiny, (1, 2), ("tokens",), None).states(asked(ids, start, end))
     model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32).eval()
     with torch.inference_mode():
         _, first_1TH, _ = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
     assert by_token.shape == (5, 2, 1, 32)
     assert np.allclose(by_token[:, 0, 0], first_1TH[0, start:end].numpy(), atol=2e-3)
-    pooled = HiddenStates(ENGINE, tiny, (1, 2), ("mean", "max"), 2).states(ids, (start, end)).states
+    pooled = HiddenStates(ENGINE, tiny, (1, 2), ("mean", "max"), 2).states(asked(ids, start, end))
     assert windows(5, 2) == [(0, 1), (1, 3), (3, 5)]
     for window, (first, behind) in zip(pooled, windows(5, 2), strict=True):
         tokens = by_token[first:behind, :, 0].astype(np.float32)

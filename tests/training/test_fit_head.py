@@ -134,10 +134,10 @@ def test_a_response_of_windows_is_as_bad_as_its_worst(asked: Any, reads: tuple[s
     )
     with reads_again:
         for sample in samples:
-            prompt = reads_again.prompt(sample)
-            kept = reads_again.read(prompt)[:, reads_again.layers.index(of.layer)]
+            prompt = reads_again.rendering.prompt(sample)
+            kept = reads_again.store.read(prompt.key)[:, reads_again.layers.index(of.layer)]
             found = head.scores(kept[:, of.positions.index(of.position)])
-            assert len(found) == -(-(prompt.span[1] - prompt.span[0]) // 8) > 1
+            assert len(found) == -(-(prompt.response[1] - prompt.response[0]) // 8) > 1
             assert scores[sample.id] == found.max()
 
 

@@ -10,6 +10,7 @@ from small_models import planted_samples
 from small_runs import settings
 
 from monitorbench.corpus.store import read_split
+from monitorbench.engines.protocol import Request
 from monitorbench.engines.stored.head import (
     DIRECTIONS_FILE,
     HEAD_FILE,
@@ -20,7 +21,6 @@ from monitorbench.engines.stored.head import (
     save_directions,
 )
 from monitorbench.judging import evaluate as evaluating
-from monitorbench.judging.states import StatesPrompt
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.records import Split
 from monitorbench.runs.verdict_log import read_verdicts
@@ -40,7 +40,7 @@ def fitted_on(planted: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch):
 def test_a_bootstrap_draws_whole_questions():
     """If it failed: a pair would be torn, and its request alone tell the labels apart."""
     samples = planted_samples(30, 0)
-    prompts = [StatesPrompt((number,), (0, 1), str(number)) for number in range(len(samples))]
+    prompts = [Request(token_ids=(number,), key=str(number)) for number in range(len(samples))]
     rendered = fitting._Rendered(samples, prompts)
     drawn = fitting._drawn(rendered, 3)
     times = {one.id: drawn.samples.count(one) for one in samples}

@@ -17,9 +17,12 @@ from typing import Any
 from monitorbench.annotation.files import (
     SPREADSHEET_CELL,
     AnnotationItem,
+    AnnotatorAnswer,
+    checked,
     csv_batch,
     label_studio_config,
     label_studio_tasks,
+    read_candidates,
 )
 from monitorbench.annotation.labels import (
     KEPT,
@@ -33,7 +36,6 @@ from monitorbench.annotation.labels import (
     item_id,
     settle,
 )
-from monitorbench.annotation.reading import AnnotatorAnswer, checked, read_candidates
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.labelling import ADJUDICATOR, Annotation
 from monitorbench.config.study import Study

@@ -76,6 +76,16 @@ class Decoding:
     tap: Tap | None = None
     """States that a probe reads of the prompts' pass; for `engine=transformers` alone."""
 
+    def cut(self, ids: tuple[int, ...], *, ended: bool = False) -> tuple[tuple[int, ...], int | None]:
+        """The ids in front of the stop token, and that token; None where the completion has none.
+
+        With `ended` the model ended it by itself: its last token then is one that the template doesn't use.
+        """
+        stop = next((i for i, token in enumerate(ids) if token in self.stop_token_ids), None)
+        if stop is None and ended and ids:
+            stop = len(ids) - 1
+        return (ids, None) if stop is None else (ids[:stop], ids[stop])
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,14 +26,6 @@ from monitorbench.engines.stored.head import windows
 from monitorbench.engines.stored.model_folder import load_causal_lm, load_tokenizer
 
 _MOST = float(np.finfo(np.float16).max)
-
-
-class Extracted(NamedTuple):
-    """The states of one prompt."""
-
-    states: NDArray[np.float16]
-    """[windows or tokens, layers, positions, hidden]; values beyond float16's range are its largest."""
-    seconds: float
 
 
 def layer_numbers(depth: int, shares: Sequence[float]) -> tuple[int, ...]:
@@ -70,15 +62,17 @@ class HiddenStates:
             decoder.layers[layer - 1].register_forward_hook(self._keep_layer(layer))
 
     @torch.inference_mode()
-    def states(self, ids: Sequence[int], span: tuple[int, int]) -> Extracted:
-        """The states of one prompt; `span` is the half-open range of the judged response in it."""
-        began = time.perf_counter()
-        self._span = span
+    def states(self, request: Request) -> NDArray[np.float16]:
+        """[windows or tokens, layers, positions, hidden] of one prompt.
+
+        Values beyond float16's range are its largest.
+        """
+        self._span = request.response
         self._found.clear()
-        ids_1T = torch.tensor([list(ids)], device=self._decoder.device)
+        ids_1T = torch.tensor([list(request.token_ids)], device=self._decoder.device)
         self._decoder(input_ids=ids_1T, use_cache=False)
         stacked = torch.stack([self._found[layer] for layer in sorted(self._found)], 1)
-        return Extracted(stacked.cpu().numpy(), time.perf_counter() - began)
+        return np.asarray(stacked.cpu().numpy())
 
     def prepare(self, first: Request, decoding: Decoding) -> float | None:
         """See `Model.prepare`: it is loaded, and has no adapter."""
@@ -87,14 +81,10 @@ class HiddenStates:
     def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """See `Model.answers`: the states of each prompt, in order; nothing is generated."""
         for index, request in enumerate(requests):
-            extracted = self.states(request.token_ids, request.response)
-            n_tokens = len(request.token_ids)
-            yield (
-                index,
-                Reply(
-                    "", "states", prompt_tokens=n_tokens, seconds=extracted.seconds, states=extracted.states
-                ),
-            )
+            began = time.perf_counter()
+            states = self.states(request)
+            seconds, n_tokens = time.perf_counter() - began, len(request.token_ids)
+            yield index, Reply("", "states", prompt_tokens=n_tokens, seconds=seconds, states=states)
 
     def close(self) -> None:
         """Drop the model."""
@@ -271,15 +261,14 @@ class InProcessTransformers:
     def _reply(
         self, row: list[int], prompt_tokens: int, logprobs: list[float], decoding: Decoding, seconds: float
     ) -> Reply:
-        stop = next((i for i, token in enumerate(row) if token in decoding.stop_token_ids), None)
-        ids = tuple(row[:stop])
+        ids, stop_token_id = decoding.cut(tuple(row))
         return Reply(
             self._tokenizer.decode(ids, skip_special_tokens=False),
-            "length" if stop is None else "stop",
+            "length" if stop_token_id is None else "stop",
             prompt_tokens=prompt_tokens,
             completion_tokens=len(ids),
             token_ids=ids,
             logprobs=dict(zip(decoding.scored_token_ids, logprobs, strict=True)),
             seconds=seconds,
-            stop_token_id=None if stop is None else row[stop],
+            stop_token_id=stop_token_id,
         )

@@ -218,21 +218,17 @@ class InProcessVllm:
 
 
 def _reply(output: Any, prompt_tokens: int, decoding: Decoding, seconds: float) -> Reply:
-    ids = tuple(output.token_ids)
-    stop = next((i for i, token in enumerate(ids) if token in decoding.stop_token_ids), None)
-    if stop is None and output.finish_reason == "stop":  # the model's own end, which the template doesn't use
-        stop = len(ids) - 1
-    if stop is None and output.finish_reason != "length":  # no answer: the sample stays pending
+    answer, stop_token_id = decoding.cut(tuple(output.token_ids), ended=output.finish_reason == "stop")
+    if stop_token_id is None and output.finish_reason != "length":  # no answer: the sample stays pending
         raise RuntimeError(f"vLLM gave a prompt up: {output.finish_reason}")
-    answer = ids if stop is None else ids[:stop]
     first: Mapping[int, Any] = output.logprobs[0] if output.logprobs else {}
     return Reply(
         output.text,
-        "length" if stop is None else "stop",
+        "length" if stop_token_id is None else "stop",
         prompt_tokens=prompt_tokens,
         completion_tokens=len(answer),
         token_ids=answer,
         logprobs={i: first[i].logprob for i in decoding.scored_token_ids if i in first},
         seconds=seconds,
-        stop_token_id=None if stop is None else ids[stop],
+        stop_token_id=stop_token_id,
     )

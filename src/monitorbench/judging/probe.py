@@ -17,7 +17,7 @@ from monitorbench.config.engine import Engine, states_engine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
-from monitorbench.engines.protocol import Decoding, Model, Reply, Request, Tap
+from monitorbench.engines.protocol import Decoding, Model, Reply, Tap
 from monitorbench.engines.stored.head import FittedHead, head_file, read_head
 from monitorbench.engines.stored.model_folder import load_config
 from monitorbench.engines.stored.states import as_stored
@@ -79,12 +79,13 @@ class HeadJudge(Judge):
 
     def question(self, sample: Sample) -> Question:
         """See `Judge.question`."""
-        ids, span, _ = self._rendering.prompt(sample)
-        fits = len(ids) <= self._fits
-        detail = "" if fits else f"{len(ids)} tokens, {self._fits} fit"
+        request = self._rendering.prompt(sample)
+        n_tokens = len(request.token_ids)
+        fits = n_tokens <= self._fits
+        detail = "" if fits else f"{n_tokens} tokens, {self._fits} fit"
         reason = unasked(sample.response, self.prompt, fits=fits)
-        key = verdict_key(sample.id, ids, decoding=_NOTHING, **self._names)
-        return Question(key, sample, Request(token_ids=ids, response=span), reason, detail=detail)
+        key = verdict_key(sample.id, request.token_ids, decoding=_NOTHING, **self._names)
+        return Question(key, sample, request, reason, detail=detail)
 
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
         """See `Judge.ask`: in the questions' order."""

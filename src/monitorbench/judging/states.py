@@ -13,10 +13,7 @@ from contextlib import ExitStack
 from functools import lru_cache, partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Self
 
 from monitorbench.config.engine import Engine, states_engine
 from monitorbench.config.monitor import Monitor, Prompt
@@ -38,15 +35,6 @@ _OTHERS = ("Q", "\u2e2e")
 """Responses of which none begins or ends, byte by byte, like both."""
 
 
-class StatesPrompt(NamedTuple):
-    """A sample as the model reads it."""
-
-    ids: tuple[int, ...]
-    span: tuple[int, int]
-    """Half-open: the tokens of the judged response."""
-    key: str
-
-
 class StatesRendering:
     """Samples as one model under one prompt reads them; heads in one process ask for the same ones."""
 
@@ -63,28 +51,23 @@ class StatesRendering:
         """The latest `keeps` prompts are remembered; a head on the last token does not need the response."""
         self._renderer = Renderer(prompt, load_tokenizer(weights), opening, date=date)
         self._keeps, self._finds_response = keeps, finds_response
-        self._prompts: dict[str, StatesPrompt] = {}
+        self._prompts: dict[str, Request] = {}
 
-    def prompt(self, sample: Sample) -> StatesPrompt:
-        """A sample rendered; found again by the hash of its content."""
+    def prompt(self, sample: Sample) -> Request:
+        """A sample rendered; its states are found by the `key`, this by the hash of the sample's content."""
         cached = self._prompts.get(sample.id)
         if cached is not None:
             return cached
         ids = self._renderer.render(sample)
         last = (len(ids) - 1, len(ids))
-        rendered = states_prompt(
-            ids, response_span(self._renderer, sample, ids) if self._finds_response else last
-        )
+        span = response_span(self._renderer, sample, ids) if self._finds_response else last
+        key = hashlib.sha256(json.dumps([ids, span]).encode()).hexdigest()[:24]
+        rendered = Request(token_ids=ids, key=key, response=span)
         if self._keeps:
             self._prompts[sample.id] = rendered
             if len(self._prompts) > self._keeps:
                 del self._prompts[next(iter(self._prompts))]
         return rendered
-
-
-def states_prompt(ids: tuple[int, ...], span: tuple[int, int]) -> StatesPrompt:
-    """Token ids with the response's place in them, and the key of their states."""
-    return StatesPrompt(ids, span, hashlib.sha256(json.dumps([ids, span]).encode()).hexdigest()[:24])
 
 
 @lru_cache(maxsize=1)
@@ -168,35 +151,27 @@ class States:
             raise ValueError("the states are not open; use them in a with statement")
         return self._store
 
-    def prompt(self, sample: Sample) -> StatesPrompt:
-        """A sample rendered, and what its states are found by."""
-        return self.rendering.prompt(sample)
-
     def prepare(self, first: Request, decoding: Decoding) -> float | None:
         """See `Model.prepare`: the model is loaded where states are missing, and has no adapter."""
         return None
 
     def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """See `Model.answers`: the states of each prompt, in order; nothing is generated."""
-        prompts = [states_prompt(request.token_ids, request.response) for request in requests]
-        for index in self.extract(prompts):
-            ids, _, key = prompts[index]
+        for index in self.extract(requests):
+            key, n_tokens = requests[index].key, len(requests[index].token_ids)
             read, seconds = self.store.read(key), self.store.seconds(key)
-            yield index, Reply("", "states", prompt_tokens=len(ids), seconds=seconds, states=read)
+            yield index, Reply("", "states", prompt_tokens=n_tokens, seconds=seconds, states=read)
 
-    def extract(self, prompts: Sequence[StatesPrompt]) -> Iterator[int]:
+    def extract(self, prompts: Sequence[Request]) -> Iterator[int]:
         """Yield every index once, its states being on disk by then; those that are there already at once."""
         for index, prompt in enumerate(prompts):
             if prompt.key not in self.store:
                 if self._model is None:
                     self._model = self._open()
-                extracted = self._model.states(prompt.ids, prompt.span)
-                self.store.append(prompt.key, extracted.states, extracted.seconds)
+                ((_, reply),) = self._model.answers([prompt], Decoding(0))
+                assert reply.states is not None
+                self.store.append(prompt.key, reply.states, reply.seconds)
             yield index
-
-    def read(self, prompt: StatesPrompt) -> NDArray[np.float16]:
-        """[windows or tokens, layers, positions, hidden] of a prompt whose states are on disk."""
-        return self.store.read(prompt.key)
 
 
 def rendering(prompt: Prompt, monitor: Monitor) -> str:

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from monitorbench.annotation.files import AnnotationItem, read_returned
+from monitorbench.annotation.files import AnnotationItem, AnnotatorAnswer, checked, read_returned
 from monitorbench.annotation.labels import AnnotatorChoice, settle
-from monitorbench.annotation.reading import AnnotatorAnswer, checked
 from monitorbench.config.base import UserError
 from monitorbench.config.labelling import ADJUDICATOR, Annotation, Labelling
 from monitorbench.labelling.pool import Pool

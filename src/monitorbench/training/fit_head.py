@@ -21,6 +21,7 @@ from monitorbench.config.study import Study
 from monitorbench.config.training import Head, Position
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
+from monitorbench.engines.protocol import Request
 from monitorbench.engines.stored.head import (
     DIRECTIONS_FILE,
     HEAD_FILE,
@@ -31,7 +32,7 @@ from monitorbench.engines.stored.head import (
     save_directions,
 )
 from monitorbench.engines.weights import weights_identity
-from monitorbench.judging.states import States, StatesPrompt, rendering
+from monitorbench.judging.states import States, rendering
 from monitorbench.prompts.transcript import shown
 from monitorbench.records import Label, Sample, Split
 from monitorbench.runs.files import write_json
@@ -104,7 +105,7 @@ def fit_head(study: Study) -> Path:
             "n_validation": len(choosing.samples),
             "n_dropped_too_long": n_dropped,
             "n_not_shown": len(given) - len(train),
-            "tokens": sum(len(prompt.ids) for prompt in fitting.prompts),
+            "tokens": sum(len(prompt.token_ids) for prompt in fitting.prompts),
             "chosen": chosen.facts,
         }
     return run.path
@@ -112,7 +113,7 @@ def fit_head(study: Study) -> Path:
 
 class _Rendered(NamedTuple):
     samples: list[Sample]
-    prompts: list[StatesPrompt]
+    prompts: list[Request]
 
     @property
     def is_misbehavior(self) -> NDArray[np.bool_]:
@@ -146,8 +147,8 @@ class _Found(NamedTuple):
 
 def _read(reads: States, samples: Sequence[Sample], max_tokens: int) -> tuple[_Rendered, int]:
     """The samples that are short enough, rendered; and how many are not."""
-    pairs = [(sample, reads.prompt(sample)) for sample in samples]
-    fits = [(sample, prompt) for sample, prompt in pairs if len(prompt.ids) <= max_tokens]
+    pairs = [(sample, reads.rendering.prompt(sample)) for sample in samples]
+    fits = [(sample, prompt) for sample, prompt in pairs if len(prompt.token_ids) <= max_tokens]
     if not fits:
         raise UserError(f"head.max_tokens={max_tokens}: every one of {len(pairs)} samples is longer")
     return _Rendered([sample for sample, _ in fits], [prompt for _, prompt in fits]), len(pairs) - len(fits)
@@ -174,9 +175,9 @@ def _directions(found: Sequence[_Found]) -> list[Direction]:
     return [Direction(place, auroc, t["v"] / t["scale"]) for place, auroc, t in tensors]
 
 
-def _extract(reads: States, prompts: Sequence[StatesPrompt]) -> None:
+def _extract(reads: States, prompts: Sequence[Request]) -> None:
     missing = [prompt for prompt in prompts if prompt.key not in reads.store]
-    n_tokens = sum(len(prompt.ids) for prompt in missing)
+    n_tokens = sum(len(prompt.token_ids) for prompt in missing)
     _log.info(
         "fit: states of %d prompts, %d to extract (%s tokens)", len(prompts), len(missing), f"{n_tokens:,}"
     )
@@ -224,14 +225,14 @@ def _fits(
             yield layer, position, fitted
 
 
-def _pooled(reads: States, prompts: Sequence[StatesPrompt]) -> tuple[NDArray[np.float16], NDArray[np.int64]]:
+def _pooled(reads: States, prompts: Sequence[Request]) -> tuple[NDArray[np.float16], NDArray[np.int64]]:
     """[windows, layers, positions, hidden] of all prompts, and how many windows each has."""
-    all_states = [reads.read(prompt) for prompt in prompts]
+    all_states = [reads.store.read(prompt.key) for prompt in prompts]
     return np.concatenate(all_states), np.array([len(states) for states in all_states])
 
 
 def _by_token(reads: States, split: _Rendered, layer: int) -> heads.TokenSplit:
     """The token states of the layer with that index, read when they are asked for."""
     return heads.TokenSplit(
-        lambda number: reads.read(split.prompts[number])[:, layer, 0], split.is_misbehavior
+        lambda number: reads.store.read(split.prompts[number].key)[:, layer, 0], split.is_misbehavior
     )

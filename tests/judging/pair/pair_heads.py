@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from monitorbench.config.study import Study, TransformersEngine
 from monitorbench.config.training import Position
+from monitorbench.engines.protocol import Request
 from monitorbench.engines.stored.head import HEAD_FILE, FittedHead, ReadFrom
 from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.transformers_engine import HiddenStates
@@ -31,7 +32,8 @@ def fitted_heads(
     pooled = []
     for sample in samples:
         ids = renderer.render(sample)
-        pooled.append(reads.states(ids, response_span(renderer, sample, ids)).states[0, 0])
+        span = response_span(renderer, sample, ids)
+        pooled.append(reads.states(Request(token_ids=ids, response=span))[0, 0])
     reads.close()
     labels = [sample.label is Label.MISBEHAVIOR for sample in samples]
     found: dict[Position, Path] = {}

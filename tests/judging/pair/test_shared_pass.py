@@ -12,7 +12,7 @@ from small_models import smollm2_folder
 from monitorbench.config.base import ConfigError
 from monitorbench.config.training import Position
 from monitorbench.engines.open import open_engine
-from monitorbench.engines.protocol import Decoding, Tap
+from monitorbench.engines.protocol import Decoding, Request, Tap
 from monitorbench.engines.stored.head import read_head
 from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.engines.transformers_engine import HiddenStates
@@ -37,7 +37,8 @@ def alone(asked: Any, samples: list[Sample], heads: dict[Position, Path]) -> dic
     pooled = []
     for sample in samples:
         ids = renderer.render(sample)
-        pooled.append(reads.states(ids, response_span(renderer, sample, ids)).states[0, 0])
+        span = response_span(renderer, sample, ids)
+        pooled.append(reads.states(Request(token_ids=ids, response=span))[0, 0])
     reads.close()
     states = np.stack(pooled)
     return {

@@ -9,7 +9,7 @@ import calendar
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from monitorbench.config.endpoint import OpenAiEngine
@@ -40,54 +40,23 @@ class BatchOutcome(NamedTuple):
     detail: str = ""
 
 
-class Format(Protocol):
-    """A provider's batch API."""
-
-    most_requests: int
-    most_megabytes: int
-
-    def headers(self, key: str | None) -> dict[str, str]:
-        """Headers of every call."""
-        ...
-
-    def item(self, config: OpenAiEngine, request: Request, decoding: Decoding) -> dict[str, Any]:
-        """One request of a batch."""
-        ...
-
-    def submit(self, wire: BatchWire, lines: Sequence[bytes], nonce: str) -> str:
-        """Hand in a batch; its id. Raises what `BatchWire.do` raises."""
-        ...
-
-    def find(self, wire: BatchWire, batch: BatchRecord, known: frozenset[str]) -> str | None:
-        """The id of a batch that may have been handed in; `known` ids are those of others."""
-        ...
-
-    def status(self, wire: BatchWire, batch_id: str) -> BatchStatus:
-        """How far a batch is."""
-        ...
-
-    def outcome(self, line: Mapping[str, Any]) -> BatchOutcome:
-        """Read a line; raises `ValueError`, `KeyError`, `TypeError` or `AttributeError` for another form."""
-        ...
-
-
 class OpenAiBatches:
     """`/files` and `/batches`."""
 
     most_requests, most_megabytes = 50_000, 200
 
     def headers(self, key: str | None) -> dict[str, str]:
-        """See `Format.headers`."""
+        """Headers of every call."""
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def item(self, config: OpenAiEngine, request: Request, decoding: Decoding) -> dict[str, Any]:
-        """See `Format.item`."""
+        """One request of a batch."""
         messages = [message._asdict() for message in request.messages]
         body = chat_fields(config, decoding) | {"messages": messages} | config.extra_body
         return {"custom_id": request.key, "method": "POST", "url": "/v1/chat/completions", "body": body}
 
     def submit(self, wire: BatchWire, lines: Sequence[bytes], nonce: str) -> str:
-        """See `Format.submit`."""
+        """Hand in a batch; its id. Raises what `BatchWire.do` raises."""
         file = (f"monitorbench-{nonce}.jsonl", b"\n".join(lines) + b"\n", "application/jsonl")
         uploaded = wire.do("files", data={"purpose": "batch"}, files={"file": file})
         body = {
@@ -99,7 +68,10 @@ class OpenAiBatches:
         return str(wire.do("batches", json=body)["id"])
 
     def find(self, wire: BatchWire, batch: BatchRecord, known: frozenset[str]) -> str | None:
-        """See `Format.find`: its metadata names it."""
+        """The id of a batch that may have been handed in, which its metadata names.
+
+        `known` ids are those of others.
+        """
         for entry in _listed(wire, "batches", "after"):
             if (entry.get("metadata") or {}).get("monitorbench") == batch.nonce:
                 return str(entry["id"])
@@ -108,7 +80,7 @@ class OpenAiBatches:
         return None
 
     def status(self, wire: BatchWire, batch_id: str) -> BatchStatus:
-        """See `Format.status`."""
+        """How far a batch is."""
         answer = wire.ask(f"batches/{quote(batch_id, safe='')}")
         state, counts = str(answer.get("status")), answer.get("request_counts") or {}
         summary = f"{state}, {counts.get('completed', 0)} of {counts.get('total', '?')} answered"
@@ -120,7 +92,7 @@ class OpenAiBatches:
         return BatchStatus(state in ("completed", "expired", "cancelled"), summary, results)
 
     def outcome(self, line: Mapping[str, Any]) -> BatchOutcome:
-        """See `Format.outcome`."""
+        """Read a line; raises `ValueError`, `KeyError`, `TypeError` or `AttributeError` for another form."""
         key, response, error = str(line["custom_id"]), line.get("response"), line.get("error")
         if error:
             return _failed(key, str(error.get("code") or ""), str(error.get("message") or ""))
@@ -137,11 +109,11 @@ class AnthropicBatches:
     most_requests, most_megabytes = 100_000, 256
 
     def headers(self, key: str | None) -> dict[str, str]:
-        """See `Format.headers`."""
+        """See `OpenAiBatches.headers`."""
         return {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {})
 
     def item(self, config: OpenAiEngine, request: Request, decoding: Decoding) -> dict[str, Any]:
-        """See `Format.item`."""
+        """See `OpenAiBatches.item`."""
         system = "\n\n".join(turn.content for turn in request.messages if turn.role == "system")
         turns = [message._asdict() for message in request.messages if message.role != "system"]
         params: dict[str, Any] = {"model": config.model, "max_tokens": decoding.max_new_tokens}
@@ -152,13 +124,13 @@ class AnthropicBatches:
         return {"custom_id": request.key, "params": params | {"messages": turns} | config.extra_body}
 
     def submit(self, wire: BatchWire, lines: Sequence[bytes], nonce: str) -> str:
-        """See `Format.submit`."""
+        """See `OpenAiBatches.submit`."""
         content = b'{"requests": [' + b",".join(lines) + b"]}"
         headers = {"content-type": "application/json"}
         return str(wire.do("messages/batches", content=content, headers=headers)["id"])
 
     def find(self, wire: BatchWire, batch: BatchRecord, known: frozenset[str]) -> str | None:
-        """See `Format.find`: one of its size from then on, which its results prove to be ours or not."""
+        """See `OpenAiBatches.find`: one of its size since, which its results prove to be ours or not."""
         batch_id: str | None = None
         for entry in _listed(wire, "messages/batches", "after_id"):
             if _seconds(str(entry.get("created_at"))) < batch.submitted - _CLOCKS_DIFFER_SECONDS:
@@ -169,7 +141,7 @@ class AnthropicBatches:
         return batch_id
 
     def status(self, wire: BatchWire, batch_id: str) -> BatchStatus:
-        """See `Format.status`."""
+        """See `OpenAiBatches.status`."""
         answer = wire.ask(f"messages/batches/{quote(batch_id, safe='')}")
         state, counts = str(answer.get("processing_status")), answer.get("request_counts") or {}
         summary = f"{state}, {counts.get('processing', '?')} of {sum(counts.values())} to be answered"
@@ -179,7 +151,7 @@ class AnthropicBatches:
         return BatchStatus(state == "ended", summary, (str(where),) if where else ())
 
     def outcome(self, line: Mapping[str, Any]) -> BatchOutcome:
-        """See `Format.outcome`."""
+        """See `OpenAiBatches.outcome`."""
         key, result = str(line["custom_id"]), line["result"]
         if result["type"] == "errored":
             error = result["error"].get("error") or result["error"]
@@ -191,7 +163,7 @@ class AnthropicBatches:
         return BatchOutcome(key, json.dumps(_as_completion(result["message"])).encode())
 
 
-def format_of(config: OpenAiEngine) -> Format:
+def format_of(config: OpenAiEngine) -> OpenAiBatches | AnthropicBatches:
     """The API that `engine.batch.format` names."""
     assert config.batch is not None
     return OpenAiBatches() if config.batch.format == "openai" else AnthropicBatches()

@@ -25,9 +25,13 @@ from monitorbench.engines.endpoint.limits import (
     retry_delay,
     waited_until,
 )
-from monitorbench.engines.endpoint.moderation import moderation_input, read_moderation
+from monitorbench.engines.endpoint.non_chat import (
+    completion_fields,
+    moderation_input,
+    read_completion,
+    read_moderation,
+)
 from monitorbench.engines.endpoint.reply import failed, one_line, read_reply
-from monitorbench.engines.endpoint.token_ids import completion_fields, read_completion
 from monitorbench.engines.endpoint.wire import (
     BoundedBody,
     Problem,
