@@ -163,7 +163,7 @@ def adapter_change(engine: Engine, prompt: Sequence[int], decoding: Decoding) ->
     return refuse_idle_adapter([tuned.logprobs[i] for i in scored], [base.logprobs[i] for i in scored])
 
 
-class LocalModel:
+class LocalModel(Model):
     """A `Model` on an `Engine`, with one of its adapters or none; `load` is called at the first request."""
 
     def __init__(

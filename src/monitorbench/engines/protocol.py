@@ -150,19 +150,20 @@ class Engine(Protocol):
 
 
 class Model(Protocol):
-    """A model that answers requests, in this process or behind an endpoint."""
+    """A model that answers requests, in this process or behind an endpoint.
 
-    @property
-    def tokenizer(self) -> Any | None:
-        """Tokenizer of a model that takes token ids; None for one that takes chat messages."""
-        ...
+    One that subclasses it has only to answer.
+    """
+
+    tokenizer: Any = None
+    """Tokenizer of a model that takes token ids; None for one that takes chat messages."""
 
     def prepare(self, first: Request, decoding: Decoding) -> float | None:
         """Load what there is to load; what an adapter changes on a request (see `LocalModel`), or None.
 
         Raises `UserError` for an adapter that changes nothing.
         """
-        ...
+        return None
 
     def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """Yield (index into `requests`, reply), each index once, in any order.
@@ -173,4 +174,4 @@ class Model(Protocol):
 
     def close(self) -> None:
         """Give back memory and child processes, and cancel what is in flight."""
-        ...
+        return

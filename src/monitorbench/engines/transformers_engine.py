@@ -21,7 +21,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.hardware import runs_on_gpu
 from monitorbench.config.study import TransformersEngine
 from monitorbench.config.training import Position
-from monitorbench.engines.protocol import Decoding, Reply, Request, Tap
+from monitorbench.engines.protocol import Decoding, Model, Reply, Request, Tap
 from monitorbench.engines.stored.head import windows
 from monitorbench.engines.stored.model_folder import load_causal_lm, load_tokenizer
 
@@ -33,10 +33,8 @@ def layer_numbers(depth: int, shares: Sequence[float]) -> tuple[int, ...]:
     return tuple(sorted({max(1, round(share * depth)) for share in shares}))
 
 
-class HiddenStates:
+class HiddenStates(Model):
     """A loaded `Model` that answers with its states, cut behind the last layer that is asked for."""
-
-    tokenizer = None
 
     def __init__(
         self,
@@ -73,10 +71,6 @@ class HiddenStates:
         self._decoder(input_ids=ids_1T, use_cache=False)
         stacked = torch.stack([self._found[layer] for layer in sorted(self._found)], 1)
         return np.asarray(stacked.cpu().numpy())
-
-    def prepare(self, first: Request, decoding: Decoding) -> float | None:
-        """See `Model.prepare`: it is loaded, and has no adapter."""
-        return None
 
     def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """See `Model.answers`: the states of each prompt, in order; nothing is generated."""

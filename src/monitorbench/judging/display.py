@@ -1,7 +1,7 @@
 """An evaluation's verdicts as they come: counted, shown on stderr, and handed to W&B.
 
-`VerdictCounter` has the numbers and shows nothing; `judging` shows them: one line of a terminal, elsewhere a
-plain line now and then.
+`VerdictCounter` has the numbers; `judging` shows them: one line of a terminal, elsewhere a plain line now and
+then.
 """
 
 import time
@@ -37,7 +37,7 @@ class JudgingNumbers(NamedTuple):
 
 
 class VerdictCounter:
-    """Counts verdicts as they come. It knows no display."""
+    """Counts verdicts as they come, and moves a display and a track on where there are some."""
 
     def __init__(
         self,
@@ -58,11 +58,25 @@ class VerdictCounter:
             self._count(label, verdict)
             self.n_reused += 1
         self._speed = Speed(total, self.n_reused, clock=clock)
+        self.display: NumbersDisplay | None = None
+        self.track: Track | None = None
+        self._tracked_at = time.monotonic()
 
     def add(self, label: Label, verdict: Verdict) -> None:
         """Count one verdict on a sample whose true label is `label`."""
         self._count(label, verdict)
         self._speed.add()
+        if self.display is not None:
+            self.display.advance()
+        if time.monotonic() - self._tracked_at >= _SECONDS_BETWEEN_TRACKED:
+            self._tracked_at = time.monotonic()
+            self._tell()
+
+    def end(self) -> None:
+        """Say the last numbers."""
+        if self.display is not None:
+            self.display.say()
+        self._tell()
 
     def numbers(self) -> JudgingNumbers:
         """The numbers as of now."""
@@ -87,6 +101,11 @@ class VerdictCounter:
             self._scored[label] += 1
             self._wrong[label] += verdict.label is not label
 
+    def _tell(self) -> None:
+        if self.track is not None:
+            numbers = self.numbers()
+            self.track.log(numbers._asdict(), step=numbers.done)
+
     def _rate(self, label: Label) -> float | None:
         return self._wrong[label] / self._scored[label] if self._scored[label] else None
 
@@ -107,31 +126,6 @@ def shown(numbers: JudgingNumbers) -> list[str]:
     return [*parts, time_left(numbers.eta_seconds, numbers.seconds)]
 
 
-class JudgingDisplay:
-    """Takes the verdicts; `judging` yields it."""
-
-    def __init__(self, counts: VerdictCounter, display: NumbersDisplay, track: Track) -> None:
-        self._counts, self._display, self._track = counts, display, track
-        self._tracked_at = time.monotonic()
-
-    def add(self, label: Label, verdict: Verdict) -> None:
-        """Note one verdict on a sample whose true label is `label`."""
-        self._counts.add(label, verdict)
-        self._display.advance()
-        if time.monotonic() - self._tracked_at >= _SECONDS_BETWEEN_TRACKED:
-            self._tracked_at = time.monotonic()
-            self._tell()
-
-    def end(self) -> None:
-        """Say the last numbers."""
-        self._display.say()
-        self._tell()
-
-    def _tell(self) -> None:
-        numbers = self._counts.numbers()
-        self._track.log(numbers._asdict(), step=numbers.done)
-
-
 @contextmanager
 def judging(
     name: str,
@@ -141,7 +135,7 @@ def judging(
     track: Track,
     *,
     priced: bool = False,
-) -> Iterator[JudgingDisplay]:
+) -> Iterator[VerdictCounter]:
     """Show how an evaluation goes: verdicts done, speed, MR, FAR, unscored, cost, time left.
 
     `keys` are those of `samples`. Verdicts that the log holds already count in all but the speed. A failure's
@@ -150,11 +144,10 @@ def judging(
     pairs = zip(samples, keys, strict=True)
     reused = [(sample.label, log.entries[key]) for sample, key in pairs if key in log.entries]
     counts = VerdictCounter(len(samples), reused, priced=priced)
-    with numbers_display(
-        f"{name}: ", lambda: shown(counts.numbers()), len(samples), counts.n_reused
-    ) as display:
-        judged = JudgingDisplay(counts, display, track)
+    counts.track = track
+    said = numbers_display(f"{name}: ", lambda: shown(counts.numbers()), len(samples), counts.n_reused)
+    with said as counts.display:
         try:
-            yield judged
+            yield counts
         finally:
-            judged.end()
+            counts.end()

@@ -41,9 +41,8 @@ class ChatJudge(PromptJudge):
         *,
         is_remote: bool = True,
     ) -> None:
-        super().__init__(prompt, is_remote=is_remote)
-        self.closing.callback(model.close)
-        self._model, self._shots, self._words = model, shots, tuple(words)
+        super().__init__(model, prompt, is_remote=is_remote)
+        self._shots, self._words = shots, tuple(words)
         self._wording = PromptWording(prompt)
         self._names = {name: identity[name] for name in _IN_KEYS} if identity else None
         self._reasoning = thinks = reasoning
@@ -89,10 +88,6 @@ class ChatJudge(PromptJudge):
         if judging:
             inputs.append(judging)
         return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:24]
-
-    def prepare(self, first: Question) -> float | None:
-        """See `Judge.prepare`: nothing is loaded here."""
-        return self._model.prepare(first.request, self._decoding)
 
     def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """See `PromptJudge.replies`; raises what `Endpoint.answers` raises."""

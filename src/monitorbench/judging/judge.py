@@ -14,7 +14,7 @@ from typing import NamedTuple
 from monitorbench.config.monitor import Prompt
 from monitorbench.conversations.chats import unread_content
 from monitorbench.engines.endpoint.limits import estimated_tokens
-from monitorbench.engines.protocol import Reply, Request
+from monitorbench.engines.protocol import Decoding, Model, Reply, Request
 from monitorbench.prompts.grounding import ground
 from monitorbench.prompts.label_tokens import Score
 from monitorbench.prompts.parse import Answer
@@ -181,6 +181,14 @@ class Judge(ABC):
 class PromptJudge(Judge):
     """A prompt on a model: its replies, read as verdicts. Language-model agents ask it as well."""
 
+    _decoding: Decoding
+    """Decoding of the answer."""
+
+    def __init__(self, model: Model, prompt: Prompt, *, is_remote: bool) -> None:
+        super().__init__(prompt, is_remote=is_remote)
+        self.closing.callback(model.close)
+        self._model = model
+
     @abstractmethod
     def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """Yield (index into `questions`, reply), each index once, as they come in."""
@@ -196,6 +204,10 @@ class PromptJudge(Judge):
     @abstractmethod
     def word_logprobs(self, reply: Reply) -> Mapping[str, float]:
         """The natural log-probability of each of the `words`, of those that the reply gives one."""
+
+    def prepare(self, first: Question) -> float | None:
+        """See `Judge.prepare`."""
+        return self._model.prepare(first.request, self._decoding)
 
     def ask(self, questions: Sequence[Question]) -> Iterator[tuple[int, Verdict]]:
         """See `Judge.ask`."""

@@ -48,13 +48,13 @@ class TokenJudge(PromptJudge):
         is_remote: bool = False,
     ) -> None:
         """Raises `ValueError` where prompt, words or reasoning don't fit the tokenizer."""
-        super().__init__(prompt, is_remote=is_remote)
-        self.closing.callback(model.close)
+        super().__init__(model, prompt, is_remote=is_remote)
         renderer = Renderer(
             prompt, model.tokenizer, monitor.opening, monitor.reasoning, monitor.template_date
         )
         self._renderer, self._shots = renderer, shots
-        self._model: Model = NumberModel(model, renderer.scale) if renderer.scale else model
+        if renderer.scale:
+            self._model = NumberModel(model, renderer.scale)
         self._tokens_of = {word: _single_tokens(renderer, word) for word in words}
         of_words = tuple(token for tokens in self._tokens_of.values() for token in tokens)
         scored = renderer.scale.all if renderer.scale else renderer.label_tokens.all
@@ -111,10 +111,6 @@ class TokenJudge(PromptJudge):
         if judging:
             decides = (*decides, prompt.max_new_tokens, *judging)
         return verdict_key(sample_id, ids, decoding=self._decoding, reasoning=decides, **self._names)
-
-    def prepare(self, first: Question) -> float | None:
-        """See `Judge.prepare`."""
-        return self._model.prepare(first.request, self._decoding)
 
     def replies(self, questions: Sequence[Question], tap: Tap | None = None) -> Iterator[tuple[int, Reply]]:
         """See `PromptJudge.replies`; behind thoughts, evidence or a list the label is asked for.

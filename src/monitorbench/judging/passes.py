@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from monitorbench import strict_json
 from monitorbench.engines.protocol import Decoding, Model, Reply, Request
@@ -180,7 +179,7 @@ def _listed(reply: Reply) -> Reply:
     return replace(listed, failure="truncated" if cut else "no_label", begun=reply.text)
 
 
-class NumberModel:
+class NumberModel(Model):
     """A `Model` whose scored replies have each number's log-probability, by its text, in `top_logprobs`.
 
     Where the tokenizer splits 10, its first token is also how 1 begins: what follows is asked for in a second
@@ -190,7 +189,7 @@ class NumberModel:
     """
 
     def __init__(self, model: Model, scale: ScaleTokens) -> None:
-        self.tokenizer: Any = model.tokenizer
+        self.tokenizer = model.tokenizer
         self._model, self._scale = model, scale
 
     def prepare(self, first: Request, decoding: Decoding) -> float | None:

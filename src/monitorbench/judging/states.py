@@ -18,7 +18,7 @@ from typing import Any, Self
 from monitorbench.config.engine import Engine, states_engine
 from monitorbench.config.monitor import Monitor, Prompt
 from monitorbench.config.training import Position, Storage
-from monitorbench.engines.protocol import Decoding, Reply, Request
+from monitorbench.engines.protocol import Decoding, Model, Reply, Request
 from monitorbench.engines.stored.model_folder import load_config, load_tokenizer
 from monitorbench.engines.stored.states import StateStore, open_states
 from monitorbench.engines.transformers_engine import HiddenStates, layer_numbers
@@ -77,13 +77,11 @@ def _kept_rendering(
     return StatesRendering(weights, prompt, opening, date)
 
 
-class States:
+class States(Model):
     """The states of one model under one prompt, as a `Model` that answers with them, stored or extracted.
 
     A context manager; what it reads is loaded when it has to be.
     """
-
-    tokenizer = None
 
     def __init__(
         self,
@@ -150,10 +148,6 @@ class States:
         if self._store is None:
             raise ValueError("the states are not open; use them in a with statement")
         return self._store
-
-    def prepare(self, first: Request, decoding: Decoding) -> float | None:
-        """See `Model.prepare`: the model is loaded where states are missing, and has no adapter."""
-        return None
 
     def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """See `Model.answers`: the states of each prompt, in order; nothing is generated."""

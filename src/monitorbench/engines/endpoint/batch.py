@@ -23,19 +23,17 @@ from monitorbench.engines.endpoint.chat import CostLimit
 from monitorbench.engines.endpoint.limits import cost, estimated_tokens, retry_delay
 from monitorbench.engines.endpoint.reply import failed, one_line, read_reply
 from monitorbench.engines.endpoint.wire import most_bytes, redacted, redacted_reply
-from monitorbench.engines.protocol import Decoding, Reply, Request
+from monitorbench.engines.protocol import Decoding, Model, Reply, Request
 
 _log = logging.getLogger(__name__)
 
 
-class BatchEndpoint:
+class BatchEndpoint(Model):
     """A provider's batch API. `folder` is the run's directory; `spent` what it paid before.
 
     Raises `UserError` where the environment variable with the key isn't set, or the file of batches can't be
     read.
     """
-
-    tokenizer = None
 
     def __init__(self, config: OpenAiEngine, folder: Path, *, spent: float = 0.0) -> None:
         assert config.batch is not None
@@ -46,9 +44,6 @@ class BatchEndpoint:
         self._state = BatchState(folder)
         self._said: dict[str, str] = {}
         logging.getLogger("httpx2").setLevel(logging.WARNING)
-
-    def prepare(self, first: Request, decoding: Decoding) -> None:
-        """See `Model.prepare`: nothing is loaded here."""
 
     def close(self) -> None:
         """Close the connections; what was handed in stays so."""

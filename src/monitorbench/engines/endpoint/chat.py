@@ -42,14 +42,14 @@ from monitorbench.engines.endpoint.wire import (
     problem_of,
     redacted_reply,
 )
-from monitorbench.engines.protocol import Decoding, Reply, Request
+from monitorbench.engines.protocol import Decoding, Model, Reply, Request
 
 
 class CostLimit(UserError):
     """`max_cost` is spent. All that was paid for has been yielded; the remaining requests were never sent."""
 
 
-class Endpoint:
+class Endpoint(Model):
     """A chat endpoint, or with a `tokenizer` one that is sent token ids.
 
     Several threads may ask it at once: limits and costs are shared, `concurrency` is each call's own.
@@ -66,9 +66,6 @@ class Endpoint:
         self._paying = threading.Lock()
         # Its line for every request would bury the progress of thousands.
         logging.getLogger("httpx2").setLevel(logging.WARNING)
-
-    def prepare(self, first: Request, decoding: Decoding) -> None:
-        """See `Model.prepare`: nothing is loaded here, and an adapter can't be taken off to compare."""
 
     def answers(self, requests: Sequence[Request], decoding: Decoding) -> Iterator[tuple[int, Reply]]:
         """See `Model.answers`; replies are yielded as they come in.
