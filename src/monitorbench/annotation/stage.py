@@ -7,7 +7,6 @@ Promises: the same settings give the same bytes; returned files are checked whol
 written; a batch that was exported is never written again, so that labels filled in there are safe.
 """
 
-import hashlib
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +43,7 @@ from monitorbench.corpus.store import read_split, write_split
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Label, Split
 from monitorbench.runs.directory import RunDirectory, checked_file, read_finished
-from monitorbench.runs.files import write_atomically
+from monitorbench.runs.files import file_sha256, write_atomically
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ def export_batch(study: Study, settings: Annotation) -> Path:
     split = Split(settings.split)
     if settings.candidates is not None:
         candidates = read_candidates(settings.candidates, split)
-        source: dict[str, Any] = {"candidates": _sha256(settings.candidates.read_bytes())}
+        source: dict[str, Any] = {"candidates": file_sha256(settings.candidates)}
     else:
         dataset, view = ensure(study, [split]), study.dataset.view(settings.split)
         candidates = [candidate(sample) for sample in read_split(dataset, split, view)]
@@ -82,7 +81,7 @@ def export_batch(study: Study, settings: Annotation) -> Path:
         key = _jsonl({"item": item, **entry.model_dump(mode="json")} for item, entry in sorted(items.items()))
         write_atomically(directory.path / "key.jsonl", key)
         results.update(
-            key_sha256=_sha256(key.encode()),
+            key_sha256=file_sha256(directory.path / "key.jsonl"),
             n_items=len(items),
             n_longer_than_a_cell=sum(map(_is_too_long, texts.values())),
             cells={cell: len(members) for cell, members in _by_cell(items).items()},
@@ -154,8 +153,8 @@ def import_labels(study: Study, settings: Annotation) -> Path:
     identity = {
         "stage": "annotation",
         "batch": batch.name,
-        "returned": sorted(_sha256(file.read_bytes()) for file in settings.returned),
-        "adjudicated": _sha256(settings.adjudicated.read_bytes()) if settings.adjudicated else None,
+        "returned": sorted(file_sha256(file) for file in settings.returned),
+        "adjudicated": file_sha256(settings.adjudicated) if settings.adjudicated else None,
         "resamples": settings.resamples,
     }
     directory = RunDirectory(study.paths.data, "annotation", identity, is_shared=True)
@@ -263,7 +262,3 @@ def _by_cell(items: Mapping[str, UnlabelledSample]) -> dict[str, list[str]]:
 
 def _jsonl(rows: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

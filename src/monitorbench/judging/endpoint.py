@@ -159,21 +159,19 @@ def _schema(prompt: Prompt) -> dict[str, Any] | None:
     words = prompt.label_words
     label = {"type": "string", "enum": [words.misbehavior, words.benign]}
     quotes = {"type": "array", "items": {"type": "string"}}
+    properties: dict[str, Any]
     if prompt.kind is PromptKind.EVIDENCE_FIRST:
-        return _object({"quotes": quotes, "reason": {"type": "string"}, asked_field(prompt): label})
-    # A prompt that names no category of its policy asks for a team's own.
-    texts = (PromptWording(prompt).system, prompt.user)
-    named = [one.category for one in prompt.policy.definitions if any(one.category in text for text in texts)]
-    properties = {
-        "misbehavior": label,
-        "category": {"type": "string", "enum": [*named, "none"]} if named else {"type": "string"},
-        "severity": {"type": "string", "enum": ["none", "low", "medium", "high"]},
-        "quotes": quotes,
-    }
-    return _object(properties)
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+        properties = {"quotes": quotes, "reason": {"type": "string"}, asked_field(prompt): label}
+    else:
+        # A prompt that names no category of its policy asks for a team's own.
+        texts, defined = (PromptWording(prompt).system, prompt.user), prompt.policy.definitions
+        named = [one.category for one in defined if any(one.category in text for text in texts)]
+        properties = {
+            "misbehavior": label,
+            "category": {"type": "string", "enum": [*named, "none"]} if named else {"type": "string"},
+            "severity": {"type": "string", "enum": ["none", "low", "medium", "high"]},
+            "quotes": quotes,
+        }
     return {
         "type": "object",
         "properties": properties,

@@ -14,15 +14,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from monitorbench.config.base import Incomplete, UserError
 from monitorbench.judging.identity import JudgeSpec
 from monitorbench.judging.judge import Judge, KnownModels, Question, by_another, not_asked
 from monitorbench.judging.open import open_judge
-from monitorbench.records import TRANSPORT_FAILURES, Label, Sample, UnscoredReason, Verdict, reasons_in_words
+from monitorbench.records import TRANSPORT_FAILURES, Sample, UnscoredReason, Verdict, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_manifest
 from monitorbench.runs.verdict_log import VERDICTS, Failure, FailureLog, VerdictLog, read_verdicts
+
+if TYPE_CHECKING:
+    from monitorbench.judging.display import VerdictCounter
 
 FAILURES_IN_A_ROW = 20
 """After so many failures with nothing answered in between the endpoint is taken to be out of order."""
@@ -31,14 +34,6 @@ _WOULD_COME_AGAIN = re.compile(r"\bHTTP (400|413|422)\b|\bnot sent:")
 """Words of `engines.endpoint.wire` for a request that is at fault itself, for example too long."""
 Outcome = Verdict | None
 """A sample's verdict, or what its last failed request would be as one; None where it was not asked."""
-
-
-class Display(Protocol):
-    """Shows verdicts as they come."""
-
-    def add(self, label: Label, verdict: Verdict) -> None:
-        """Note one verdict on a sample whose true label is `label`."""
-        ...
 
 
 class OpensJudge(Protocol):
@@ -114,7 +109,7 @@ class LoggedJudge:
     def ask(
         self,
         questions: Sequence[Question],
-        shown: Callable[[], AbstractContextManager[Display | None]] = nullcontext,
+        shown: Callable[[], AbstractContextManager["VerdictCounter | None"]] = nullcontext,
     ) -> None:
         """Ask, and put each verdict into the log as it comes; `shown` opens a display, with the model loaded.
 

@@ -169,12 +169,7 @@ class Renderer:
 
     def completion(self, label: Label) -> tuple[int, ...]:
         """Token ids a monitor is trained to answer with: the label word and the end of the turn."""
-        return (self.label_tokens.of(label)[0], self._end_of_turn)
-
-    @property
-    def end_of_turn(self) -> int:
-        """The token id that ends the monitor's turn."""
-        return self._end_of_turn
+        return (self.label_tokens.of(label)[0], self.end_of_turn)
 
     def encode_plain(self, text: str) -> tuple[int, ...]:
         """Encode text in which no control token can arise, whatever it spells.
@@ -198,7 +193,8 @@ class Renderer:
         self._guard = tuple(re.split(f"({self._control_token.pattern})", text))
         if self._tokenizer.eos_token_id is None:
             raise ValueError("the tokenizer has no token that ends an answer")
-        self._end_of_turn: int = self._tokenizer.eos_token_id
+        self.end_of_turn: int = self._tokenizer.eos_token_id
+        """Token id that ends the monitor's turn."""
         self._before_answer, self._blank = self._guard[-1] + answer_after, False
 
     def _set_up_turns(self, system: str, opening: str, prefill: str) -> None:
@@ -237,7 +233,7 @@ class Renderer:
         ends = [i for i in ending if i in self._control_ids]
         if not ends and self._tokenizer.eos_token_id is None:
             raise ValueError("neither the chat template nor the tokenizer ends a turn")
-        self._end_of_turn = ends[0] if ends else self._tokenizer.eos_token_id
+        self.end_of_turn = ends[0] if ends else self._tokenizer.eos_token_id
 
     def _reasoning_tokens(self, reasoning: Reasoning) -> ReasoningTokens:
         ids = self._encode(reasoning.end)
