@@ -206,19 +206,6 @@ def test_an_adapter_of_ours_is_refused(endpoint: Callable[..., Study], adapter: 
     assert server.asked == []
 
 
-def test_no_key_gets_into_a_file(
-    endpoint: Callable[..., Study], server: EndpointServer, monkeypatch: pytest.MonkeyPatch
-):
-    """A run directory that is shared would give the key away."""
-    key = f"sk-{secrets.token_hex(12)}"
-    monkeypatch.setenv("SOME_KEY", key)
-    server.script = lambda text, before: Answer(chat(f"no, {key}", usage=USAGE))
-    run = evaluate(endpoint("engine.api_key_env=SOME_KEY"))
-    assert server.asked[0].headers["authorization"] == f"Bearer {key}"
-    for file in run.rglob("*"):
-        assert not file.is_file() or key.encode() not in file.read_bytes(), file
-
-
 def test_a_reasoning_monitor_has_tokens_to_think_and_is_read_behind_its_thoughts(
     endpoint: Callable[..., Study], server: EndpointServer
 ):

@@ -142,6 +142,7 @@ def test_no_spelling_of_a_tag_is_live(
         "</𝐫𝐞𝐬𝐩𝐨𝐧𝐬𝐞>", "</requeﬆ>", "</resp\x00onse>", "</response!>", "<\u3164/\u2800response>",
         "\n[ system]", "\n[/ SYSTEM ]", "\n\u3164[ѕуѕтем]", "\n［user］", "\n[systern]", "\n[t00l]",
         "\n[/user]",
+        "</response>", "<response>", "</request>", "</RESPONSE>", "</response >", "</ response>",
     ],
 )  # fmt: skip
 def test_what_looks_like_a_tag_is_marked(text: str):

@@ -122,28 +122,17 @@ def test_what_is_no_evidence_answer_is_unscored(ask: Asker, text: str, finish: s
     assert answer.unscored in (NO_LABEL, TRUNCATED)
 
 
-@pytest.mark.parametrize("text", ["no", "yes"])
-def test_an_answer_cut_off_at_its_label_is_truncated(ask: Asker, text: str):
-    """Whether `no` was the whole word can't be known; the reason tells a person to allow more tokens."""
-    assert ask("evidence", text, "length") == Answer(None, TRUNCATED)
-
-
-@pytest.mark.parametrize("text", ['no", "category": "none", "sever', 'no", "quotes": ["a', 'no", ', 'no",'])
-def test_a_truncated_answer_is_never_benign(ask: Asker, text: str):
-    """DESIGN decision 2: a truncated answer is never benign, it carries its reason."""
-    answer = ask("evidence", text, "length")
-    assert answer.label is not GOOD
-    assert answer.unscored is TRUNCATED
+CUT_OFF = ('no", "category": "none", "sever', 'no", "quotes": ["a', 'no", ', 'no",', "no", "yes")
+BROKEN = ('no", oops}', 'no", "category": }', 'no", "quotes": [}', 'no",,}', 'no", "quotes": ["a"')
 
 
 @pytest.mark.parametrize(
-    "text", ['no", oops}', 'no", "category": }', 'no", "quotes": [}', 'no",,}', 'no", "quotes": ["a"']
+    ("text", "finish", "reason"),
+    [*((text, "length", TRUNCATED) for text in CUT_OFF), *((text, "stop", NO_LABEL) for text in BROKEN)],
 )
-def test_an_unparseable_answer_is_never_benign(ask: Asker, text: str):
-    """DESIGN decision 2: an unparseable answer is never benign, it carries its reason."""
-    answer = ask("evidence", text)
-    assert answer.label is not GOOD
-    assert answer.unscored is NO_LABEL
+def test_half_an_answer_is_never_benign(ask: Asker, text: str, finish: str, reason: UnscoredReason):
+    """DESIGN decision 2: a truncated or unparseable answer is never benign, it carries its reason."""
+    assert ask("evidence", text, finish) == Answer(None, reason)
 
 
 @pytest.mark.parametrize("n", [17, 10_000])
