@@ -10,10 +10,11 @@ from scipy.stats import t as student
 
 from benchmarks.coverage import Cell, Table, given, holds, means
 from monitorbench.config.evaluation import Assumed
+from monitorbench.metrics.auroc import independent_variance
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.low_far_difference import paired_low_far_difference, paired_low_far_draws
 from monitorbench.metrics.replicates import estimate
-from monitorbench.metrics.sensitivity import auroc_variance, detectable_fall, equivalence_p
+from monitorbench.metrics.sensitivity import detectable_fall, equivalence_p
 from monitorbench.metrics.significance import holm
 from monitorbench.studies.power import planned_fall
 
@@ -154,7 +155,7 @@ def _planned(rng: np.random.Generator, n: int) -> Table:
         bases, alike, _ = _changes(rng, n, np.full((n, 2), AUROC), questions)
         correlation = 1 - float(np.var(alike) / (2 * np.var(bases)))
         assumed = Assumed(auroc=AUROC, correlation=correlation, seed_sd=0.02)
-        variance = float(auroc_variance(AUROC, questions))
+        variance = independent_variance(AUROC, questions, questions)
         row: list[Cell] = [questions, n_seeds]
         for n_tests in (1, 4, 60):
             fall = given(planned_fall(assumed, AUROC, variance, questions, n_seeds, n_tests))

@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from monitorbench.metrics import bootstrap
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
@@ -15,16 +13,6 @@ def samples(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     groups = np.sort(rng.integers(n // 3, size=n))
     hit = rng.random(n) < rng.beta(1, 2, size=n // 3)[groups]
     return hit, groups
-
-
-@given(st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 3), st.just(7)), min_size=1, max_size=60))
-def test_kinds_are_the_distinct_rows(rows: list[tuple[int, int, int]]) -> None:
-    """A group counted as another kind would carry that kind's misses."""
-    found = bootstrap.kinds_of_groups(np.array(rows))
-    unique, count = np.unique(np.array(rows), axis=0, return_counts=True)
-    assert found.rows.tolist() == unique.tolist()
-    assert found.n_groups.tolist() == count.tolist()
-    assert sorted(np.repeat(found.rows, found.n_groups, axis=0).tolist()) == sorted(map(list, rows))
 
 
 def test_a_draw_has_as_many_groups_as_there_are_and_favours_none() -> None:

@@ -26,13 +26,14 @@ def test_ece_is_the_sum_over_any_bins(rows: list[tuple[float, bool]], bins: int)
     ranked, start, total = sorted(rows), 0, 0.0
     assert len(table) <= bins
     for one in table:
-        inside = ranked[start : start + one.n]
+        inside = ranked[start : start + one["n"]]
         assert start == 0 or ranked[start - 1][0] < inside[0][0]
-        start += one.n
+        start += one["n"]
         mean, share = np.mean([s for s, _ in inside]), np.mean([label for _, label in inside])
-        assert (one.mean_score, one.share_misbehavior) == pytest.approx((mean, share), abs=1e-12)
+        assert (one["mean_score"], one["share_misbehavior"]) == pytest.approx((mean, share), abs=1e-12)
         hits = sum(label for _, label in inside)
-        assert one.interval == pytest.approx(proportion_confint(hits, one.n, method="wilson"), abs=1e-9)
+        wilson = proportion_confint(hits, one["n"], method="wilson")
+        assert one["share_misbehavior_ci"] == pytest.approx(wilson, abs=1e-9)
         total += len(inside) * abs(mean - share)
     assert start == len(rows)
     assert expected_calibration_error(table) == pytest.approx(total / len(rows), abs=1e-12)
@@ -42,7 +43,7 @@ def test_ece_is_the_sum_over_any_bins(rows: list[tuple[float, bool]], bins: int)
 def test_bins_of_equal_mass_hold_as_many_samples(n: int, bins: int) -> None:
     """Without ties the bins have to be as even as they can be: that is what they are chosen for."""
     scores = np.random.default_rng(0).permutation(n) / n
-    sizes = [one.n for one in reliability_table(scores, scores > 0.5, bins=bins)]
+    sizes = [one["n"] for one in reliability_table(scores, scores > 0.5, bins=bins)]
     assert len(sizes) == min(n, bins)
     assert max(sizes) - min(sizes) <= 1
 
@@ -73,7 +74,7 @@ def test_a_calibrated_monitor_has_little_error_and_a_certain_one_much() -> None:
 def test_missing_scores_are_left_out_and_none_at_all_is_none() -> None:
     """An unscored sample counted as 0 would be a confident error."""
     assert brier_score([0.5, None], [True, True]) == 0.25
-    assert [one.n for one in reliability_table([0.5, None, 0.5], [True, True, False])] == [2]
+    assert [one["n"] for one in reliability_table([0.5, None, 0.5], [True, True, False])] == [2]
     assert brier_score([None], [True]) is None
     assert reliability_table([None], [True]) == []
     assert expected_calibration_error([]) is None

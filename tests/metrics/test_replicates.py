@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
-from monitorbench.metrics.auroc import auroc, clustered_variance, components
+from monitorbench.metrics.auroc import auroc, clustered_variance, components, independent_variance
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.replicates import (
@@ -19,7 +19,6 @@ from monitorbench.metrics.replicates import (
     rate_over_seeds,
 )
 from monitorbench.metrics.sensitivity import (
-    auroc_variance,
     detectable_fall,
     equivalence_p,
     least_standard_error,
@@ -171,11 +170,11 @@ def test_equality_takes_as_many_questions_as_its_margin_says():
 
 def test_the_assumed_variance_is_hanleys_and_mcneils():
     """Their example of 1982: AUROC .893 from 51 abnormal and 58 normal cases has a SE of about .03."""
-    assert np.sqrt(auroc_variance(0.893, 55)) == pytest.approx(0.032, abs=0.002)
+    assert np.sqrt(independent_variance(0.893, 55, 55)) == pytest.approx(0.032, abs=0.002)
     draw = np.random.default_rng(0)
     flags = np.repeat([True, False], 40)
     simulated = [auroc(draw.exponential(np.where(flags, 3.0, 1.0)), flags) for _ in range(3000)]
-    assert np.sqrt(auroc_variance(0.75, 40)) == pytest.approx(np.std(simulated), rel=0.05)
+    assert np.sqrt(independent_variance(0.75, 40, 40)) == pytest.approx(np.std(simulated), rel=0.05)
 
 
 def test_a_detectable_fall_grows_with_tests_and_shrinks_with_questions():

@@ -23,7 +23,6 @@ from monitorbench.metrics.significance import (
     auroc_change_test,
     auroc_difference_p,
     compare,
-    fisher_exact,
     group_swap_p,
     holm,
     mcnemar,
@@ -65,12 +64,6 @@ def test_mcnemar_at_the_ends(first: int, second: int) -> None:
 def test_mcnemar_on_the_papers_pilot() -> None:
     """2602.03338's 16 recoveries against 9 disruptions: one-sided .115, no evidence, whatever p* says."""
     assert mcnemar(16, 9) / 2 == pytest.approx(0.115, abs=0.0005)
-
-
-@given(st.lists(st.integers(0, 60), min_size=4, max_size=4).filter(lambda cells: sum(cells) > 0))
-def test_fishers_exact_test_is_scipys(cells: list[int]) -> None:
-    table = [cells[:2], cells[2:]]
-    assert fisher_exact(table) == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-9)
 
 
 def test_holm_is_statsmodels() -> None:

@@ -16,7 +16,7 @@ how much more or less clustered questions tell than independent ones, and the in
 from collections.abc import Sequence
 from math import sqrt
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from monitorbench.metrics.rates import Interval
 
 Scores = Sequence[float | None] | FloatArray
 Flags = Sequence[bool] | NDArray[np.bool_]
+Area = TypeVar("Area", float, FloatArray)
 
 _PRIOR = 2.0
 """Questions' worth of weight for a design factor of 1, against what the components say of it."""
@@ -81,7 +82,7 @@ def score_interval(
     """`auroc_interval` from an AUROC, its clustered variance and the groups of each label."""
     n = min(n_misbehavior, n_benign)
     inside = min(max(auroc, 1 / (2 * n)), 1 - 1 / (2 * n))
-    independent = _independent_variance(inside, n_misbehavior, n_benign)
+    independent = independent_variance(inside, n_misbehavior, n_benign)
     weight = n * min(auroc, 1 - auroc)
     factor = (weight * min(max(variance, 0.0) / independent, 2.0) + _PRIOR) / (weight + _PRIOR)
     reach = NormalDist().inv_cdf((1 + confidence) / 2) ** 2 * factor
@@ -91,7 +92,7 @@ def score_interval(
         accepted, refuted = auroc, end
         for _ in range(_STEPS):
             middle = (accepted + refuted) / 2
-            if (auroc - middle) ** 2 <= reach * _independent_variance(middle, n_misbehavior, n_benign):
+            if (auroc - middle) ** 2 <= reach * independent_variance(middle, n_misbehavior, n_benign):
                 accepted = middle
             else:
                 refuted = middle
@@ -100,7 +101,7 @@ def score_interval(
     return Interval(furthest(0.0) if auroc > 0 else 0.0, furthest(1.0) if auroc < 1 else 1.0)
 
 
-def _independent_variance(auroc: float, n_misbehavior: int, n_benign: int) -> float:
+def independent_variance(auroc: Area, n_misbehavior: int, n_benign: int) -> Area:
     """Hanley & McNeil's variance with equal numbers of samples in place of their own (Newcombe 2006)."""
     n_minus_1 = (n_misbehavior + n_benign) / 2 - 1
     alike = (1 - auroc) / (2 - auroc) + auroc / (1 + auroc)

@@ -12,7 +12,6 @@ costs ten numbers instead of half a million.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,6 @@ Groups = Sequence[str] | IntArray
 _BATCH_NUMBERS = 2**21
 """Numbers in a batch of draws: 16 MiB as float64."""
 
-_MOST_CODES = 2**62
 _RARE = 10
 """Largest number of groups of a kind picked one by one: a pick costs a tenth of a binomial number."""
 
@@ -75,48 +73,7 @@ def interval(
     if n_groups < 2:
         return None
     batches = draws(n_groups, resamples, seed, per_draw=len(index))
-    values = np.concatenate([statistic(batch[:, index]) for batch in batches])
-    defined = values[~np.isnan(values)]
-    if 2 * len(defined) < resamples:
-        return None
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(defined, [tail, 1 - tail])
-    return Interval(float(low), float(high))
-
-
-class Kinds(NamedTuple):
-    """The distinct rows among the groups' rows, in lexicographic order."""
-
-    rows: IntArray
-    """[kinds, columns]"""
-    n_groups: IntArray
-    """[kinds]: how many groups have that row."""
-
-
-def group_sums(columns: IntArray, groups: IntArray) -> IntArray:
-    """Sums [groups present, columns] of `columns` [samples, columns] over the samples of each group.
-
-    `groups` [samples] numbers them from 0, not necessarily without gaps.
-    """
-    present = np.flatnonzero(np.bincount(groups))
-    sums = [np.bincount(groups, weights=column)[present] for column in columns.T]
-    return np.stack(sums, axis=1).astype(np.int64)
-
-
-def kinds_of_groups(rows: IntArray) -> Kinds:
-    """The kinds of group in `rows` [groups, columns]; at least one group."""
-    code = np.zeros(len(rows), dtype=np.int64)
-    n_codes = 1
-    for column in rows.T:
-        shifted = column - column.min()
-        span = int(shifted.max()) + 1
-        if n_codes * span > _MOST_CODES:
-            _, code = np.unique(code, return_inverse=True)
-            n_codes = int(code.max()) + 1
-        code = code * span + shifted
-        n_codes *= span
-    _, first, count = np.unique(code, return_index=True, return_counts=True)
-    return Kinds(rows[first], count)
+    return percentiles(np.concatenate([statistic(batch[:, index]) for batch in batches]), confidence)
 
 
 def kind_draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> Iterator[FloatArray]:

@@ -6,7 +6,7 @@ points that are not independent. On the front, lower left is better.
 """
 
 from collections.abc import Mapping, Sequence
-from math import inf, isnan
+from math import isnan
 from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
@@ -118,24 +118,17 @@ def pareto_front(points: Sequence[tuple[float | None, float | None]]) -> list[in
     One point dominates another where it is no worse in both rates and better in one; equal points
     are both kept. A point with a missing rate is never on the front and dominates nothing.
     """
-    complete = sorted(
-        (mr, far, i)
+    complete = {
+        i: (mr, far)
         for i, (mr, far) in enumerate(points)
         if mr is not None and far is not None and not isnan(mr) and not isnan(far)
-    )
-    front: list[int] = []
-    best = inf  # the lowest false alarm rate among points with a strictly lower miss rate
-    start = 0
-    while start < len(complete):
-        mr, lowest, _ = complete[start]
-        stop = start
-        while stop < len(complete) and complete[stop][0] == mr:
-            stop += 1
-        if lowest < best:
-            front += [i for _, far, i in complete[start:stop] if far == lowest]
-            best = lowest
-        start = stop
-    return sorted(front)
+    }
+    distinct = set(complete.values())
+    return [
+        i
+        for i, point in complete.items()
+        if not any(other != point and other[0] <= point[0] and other[1] <= point[1] for other in distinct)
+    ]
 
 
 Cost = Literal["tokens", "seconds"]

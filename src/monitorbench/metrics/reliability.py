@@ -6,24 +6,24 @@ without a score (None or NaN) are left out; equal scores are never split over tw
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypedDict
 
 import numpy as np
 
 from monitorbench.metrics.auroc import Flags, Scores, ranked
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import BoolArray, present
-from monitorbench.metrics.rates import Interval, wilson_interval
+from monitorbench.metrics.rates import as_list, wilson_interval
 
 
-class Bin(NamedTuple):
+class ReliabilityBin(TypedDict):
     """Samples of neighbouring scores."""
 
     n: int
     mean_score: float
     share_misbehavior: float
-    interval: Interval
-    """Wilson, 95 %, of the share."""
+    share_misbehavior_ci: list[float] | None
+    """Wilson, 95 %."""
 
 
 def brier_score(scores: Scores, is_misbehavior: Flags) -> float | None:
@@ -35,7 +35,7 @@ def brier_score(scores: Scores, is_misbehavior: Flags) -> float | None:
     return float(np.mean((values - flags) ** 2)) if len(values) else None
 
 
-def reliability_table(scores: Scores, is_misbehavior: Flags, *, bins: int = 15) -> list[Bin]:
+def reliability_table(scores: Scores, is_misbehavior: Flags, *, bins: int = 15) -> list[ReliabilityBin]:
     """Return at most `bins` bins of equal mass by ascending score; no bins without scores.
 
     A score goes where the middle of its block of ties falls when the ranked samples are cut in `bins` equal
@@ -57,21 +57,26 @@ def reliability_table(scores: Scores, is_misbehavior: Flags, *, bins: int = 15) 
     sizes = np.bincount(number, minlength=bins)
     sums = np.bincount(number, weights=values, minlength=bins)
     bad = np.bincount(number[flags], minlength=bins)
-    table = []
-    for n, total, misbehavior in zip(sizes.tolist(), sums.tolist(), bad.tolist(), strict=True):
-        interval = wilson_interval(misbehavior, n)
-        if interval is not None:
-            table.append(Bin(n, total / n, misbehavior / n, interval))
-    return table
+    return [
+        ReliabilityBin(
+            n=n,
+            mean_score=total / n,
+            share_misbehavior=misbehavior / n,
+            share_misbehavior_ci=as_list(wilson_interval(misbehavior, n)),
+        )
+        for n, total, misbehavior in zip(sizes.tolist(), sums.tolist(), bad.tolist(), strict=True)
+        if n
+    ]
 
 
-def expected_calibration_error(table: Sequence[Bin]) -> float | None:
+def expected_calibration_error(table: Sequence[ReliabilityBin]) -> float | None:
     """ECE = Σ n_b/n · |share_b − mean score_b| over the bins of a table (Guo et al. 2017, equation 3).
 
     In [0, 1]; None for an empty table. It depends on the bins, so it is compared at equal ones only.
     """
-    n = sum(row.n for row in table)
-    return sum(row.n * abs(row.share_misbehavior - row.mean_score) for row in table) / n if n else None
+    n = sum(row["n"] for row in table)
+    gaps = (row["n"] * abs(row["share_misbehavior"] - row["mean_score"]) for row in table)
+    return sum(gaps) / n if n else None
 
 
 def _probabilities(scores: Scores, is_misbehavior: Flags) -> tuple[BoolArray, FloatArray]:

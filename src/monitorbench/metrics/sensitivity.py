@@ -9,6 +9,7 @@ from math import sqrt
 import numpy as np
 from scipy.special import nctdtrinc, stdtr, stdtrit
 
+from monitorbench.metrics.auroc import independent_variance
 from monitorbench.metrics.bootstrap import FloatArray
 
 POWER = 0.8
@@ -27,13 +28,6 @@ def least_standard_error(n_groups: int) -> float:
 def smallest_p(n_groups: int) -> float:
     """2^(1 − G): the smallest two-sided p of swapping two monitors group by group."""
     return 2.0 ** (1 - min(n_groups, 1000))
-
-
-def auroc_variance(auroc: float | FloatArray, n_groups: int) -> FloatArray:
-    """The variance of an AUROC over pairs of independent samples (Hanley & McNeil 1982, Radiology 143:29)."""
-    a = np.asarray(auroc, dtype=np.float64)
-    two_bad, two_good = a / (2 - a), 2 * a**2 / (1 + a)
-    return (a * (1 - a) + (n_groups - 1) * (two_bad + two_good - 2 * a**2)) / n_groups**2
 
 
 def detectable_fall(
@@ -59,13 +53,14 @@ def errors_of_falls(auroc: float, standard_error: float, n_groups: int) -> tuple
     """Return a thousand falls of an AUROC, ascending, and the standard error of the difference at each.
 
     `standard_error` is that of no difference: √(2v(1 − c)), with v the variance of one AUROC and c the
-    correlation of both. At a fall to a variance of g·v it is √(v(1 + g − 2c√g)), v and g by `auroc_variance`.
+    correlation of both. At a fall to a variance of g·v it is √(v(1 + g − 2c√g)); v and g are those of
+    independent samples.
     """
     falls = np.arange(1, 1001) / 1000 * auroc
     # Perfect separation has no variance by the formula; that of one inversion stands for it.
     highest = min(auroc, 1 - 1 / (n_groups + 1))
-    before = float(auroc_variance(highest, n_groups))
-    fallen = auroc_variance(np.clip(auroc - falls, 0.5, highest), n_groups)
+    before = independent_variance(highest, n_groups, n_groups)
+    fallen = independent_variance(np.clip(auroc - falls, 0.5, highest), n_groups, n_groups)
     grown = np.maximum.accumulate(fallen / before)
     least = max(standard_error, least_standard_error(n_groups))
     correlation = max(0.0, 1 - least**2 / (2 * before))

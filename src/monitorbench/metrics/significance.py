@@ -19,7 +19,7 @@ from math import log, sqrt
 from typing import NamedTuple, TypedDict, TypeVar
 
 import numpy as np
-from scipy.special import bdtr, gammaln, logsumexp, ndtr, stdtr
+from scipy.special import bdtr, gammaln, ndtr, stdtr
 
 from monitorbench.metrics.auroc import (
     AurocComparison,
@@ -152,16 +152,6 @@ def _heads(n: int) -> FloatArray:
     k = np.arange(n + 1)
     chances: FloatArray = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) - n * log(2))
     return chances
-
-
-def fisher_exact(table: Sequence[Sequence[int]]) -> float:
-    """Fisher's exact two-sided p of a 2 × 2 table: the chance, under its margins, of tables no likelier."""
-    (a, b), (c, d) = table
-    first, second, left = a + b, c + d, a + c
-    x = np.arange(max(0, left - second), min(left, first) + 1)
-    log_ways = -sum(gammaln(cell + 1) for cell in (x, first - x, left - x, second - left + x))
-    chances = np.exp(log_ways - logsumexp(log_ways))
-    return float(chances[chances <= chances[a - x[0]] * (1 + 1e-9)].sum())
 
 
 def holm(p_values: Sequence[P]) -> list[P]:

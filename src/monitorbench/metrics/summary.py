@@ -19,22 +19,13 @@ from monitorbench.metrics.clustered import error_interval, macro_interval
 from monitorbench.metrics.columns import OVERALL, Columns, by_cell, by_slice, in_cells_numbers
 from monitorbench.metrics.cost import Costs, expected_cost, expected_cost_interval
 from monitorbench.metrics.low_far import roc_points
-from monitorbench.metrics.rates import Interval, as_list
+from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.registry import Value, numbers_of, of_parts
-from monitorbench.metrics.reliability import Bin, reliability_table
+from monitorbench.metrics.reliability import ReliabilityBin, reliability_table
 from monitorbench.metrics.table import MACRO, Numbers, Place, Table
 
 _ROC_POINTS = 200
 _LEAST_IN_A_BIN, _FEWEST_BINS, _MOST_BINS = 25, 3, 15
-
-
-class ReliabilityBin(TypedDict):
-    """Samples of neighbouring scores."""
-
-    n: int
-    mean_score: float
-    share_misbehavior: float
-    share_misbehavior_ci: list[float] | None
 
 
 class Curves(TypedDict):
@@ -58,19 +49,11 @@ def curves(judged: Columns) -> Curves:
     """The curves of one monitor under one prompt."""
     return Curves(
         roc=roc_points(judged.scores, judged.is_misbehavior, _ROC_POINTS),
-        reliability=[
-            ReliabilityBin(
-                n=row.n,
-                mean_score=row.mean_score,
-                share_misbehavior=row.share_misbehavior,
-                share_misbehavior_ci=as_list(row.interval),
-            )
-            for row in _shown_table(judged)
-        ],
+        reliability=_shown_table(judged),
     )
 
 
-def _shown_table(judged: Columns) -> list[Bin]:
+def _shown_table(judged: Columns) -> list[ReliabilityBin]:
     """The reliability table to be looked at: a bin of a few samples says nothing of them."""
     n_bins = int(np.count_nonzero(~np.isnan(judged.scores))) // _LEAST_IN_A_BIN
     if n_bins < _FEWEST_BINS:

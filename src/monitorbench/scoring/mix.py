@@ -17,7 +17,6 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import WITH_THINKING, WITHOUT_THINKING, BoolArray, Columns
 from monitorbench.metrics.guarantees.order_statistic import Mix, join_strata
-from monitorbench.metrics.significance import fisher_exact
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 
@@ -89,6 +88,8 @@ def _strata(columns: Columns, traced: frozenset[str]) -> _Strata:
 
 def _cut_by_trace(calibration: Columns, test: Columns) -> frozenset[str]:
     """The cells whose share of benign questions with a trace differs between the splits beyond chance."""
+    from scipy.stats import fisher_exact  # takes most of a second to import
+
     counts: dict[str, list[list[int]]] = {}
     for row, columns in enumerate((calibration, test)):
         cells = _strata(columns, frozenset())
@@ -100,5 +101,7 @@ def _cut_by_trace(calibration: Columns, test: Columns) -> frozenset[str]:
             table = counts.setdefault(str(cells.names[code]), [[0, 0], [0, 0]])
             table[row] = [n_with, n - n_with]
     return frozenset(
-        cell for cell, table in counts.items() if all(map(sum, table)) and fisher_exact(table) <= _CHANCE
+        cell
+        for cell, table in counts.items()
+        if all(map(sum, table)) and fisher_exact(table).pvalue <= _CHANCE
     )

@@ -18,13 +18,13 @@ from monitorbench.config.terminal import Console
 from monitorbench.corpus.build import directory_of
 from monitorbench.corpus.columns import read_columns
 from monitorbench.judging.evaluate import planned_evaluation
-from monitorbench.metrics.auroc import auroc, clustered_variance, components
+from monitorbench.metrics.auroc import auroc, clustered_variance, components, independent_variance
 from monitorbench.metrics.bootstrap import group_index
 from monitorbench.metrics.columns import OVERALL, UNPAIRED, Columns, by_cell
 from monitorbench.metrics.low_far import questions_needed
 from monitorbench.metrics.registry import MEASURES
 from monitorbench.metrics.replicates import detectable_over_seeds
-from monitorbench.metrics.sensitivity import POWER, auroc_variance, detectable_fall
+from monitorbench.metrics.sensitivity import POWER, detectable_fall
 from monitorbench.metrics.words import LEVEL
 from monitorbench.metrics.written import rate
 from monitorbench.records import Split
@@ -127,7 +127,7 @@ def _cell_power(
 ) -> CellPower:
     n_groups = len(np.unique(samples.groups))
     measured = _measured_auroc(base) if base is not None else None
-    value, variance = measured or (assumed.auroc, float(auroc_variance(assumed.auroc, n_groups)))
+    value, variance = measured or (assumed.auroc, independent_variance(assumed.auroc, n_groups, n_groups))
     paired = samples.pairs[samples.pairs > UNPAIRED]
     return CellPower(
         cell=cell,

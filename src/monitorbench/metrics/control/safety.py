@@ -20,9 +20,7 @@ from monitorbench.metrics.bootstrap import (
     FloatArray,
     IntArray,
     group_index,
-    group_sums,
     kind_draws,
-    kinds_of_groups,
     percentiles,
 )
 from monitorbench.metrics.clustered import mean_interval
@@ -52,22 +50,19 @@ def redrawn_means(monitors: Sequence[RedrawnValues], groups: IntArray, *, seed: 
     if not monitors or not len(groups):
         raise ValueError("expected at least one monitor and one sample")
     index = group_index(groups)
-    columns, places, start = [], [], 1
+    sums, places = [np.bincount(index)], []
     for one in monitors:
         levels, level_index = np.unique(one.thresholds, return_inverse=True)
-        columns += [np.rint(_STEPS * one.value_at(float(level))).astype(np.int64) for level in levels]
-        places.append(level_index + start)
-        start += len(levels)
-    size = np.ones((len(index), 1), dtype=np.int64)
-    rows = np.concatenate([group_sums(one, index) for one in (size, *(c[:, None] for c in columns))], axis=1)
-    kinds = kinds_of_groups(rows)
+        places.append(level_index + len(sums))
+        sums += [np.bincount(index, np.rint(_STEPS * one.value_at(float(level)))) for level in levels]
+    kinds, n_groups = np.unique(np.stack(sums, axis=1).astype(np.int64), axis=0, return_counts=True)
     resamples = len(monitors[0].thresholds)
     means, done = np.empty((len(monitors), resamples)), 0
-    for batch in kind_draws(kinds.n_groups, resamples, seed, per_draw=len(kinds.n_groups) + rows.shape[1]):
-        totals, here = batch @ kinds.rows, np.arange(len(batch))
+    for batch in kind_draws(n_groups, resamples, seed, per_draw=len(n_groups) + kinds.shape[1]):
+        totals, here = batch @ kinds, np.arange(len(batch))
         for i, level_index in enumerate(places):
-            sums = totals[here, level_index[done : done + len(batch)]]
-            means[i, done : done + len(batch)] = sums / (_STEPS * totals[:, 0])
+            drawn = totals[here, level_index[done : done + len(batch)]]
+            means[i, done : done + len(batch)] = drawn / (_STEPS * totals[:, 0])
         done += len(batch)
     return means
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, gammaln
+from scipy.special import bdtr
 
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.guarantees.order_statistic import (
@@ -178,27 +178,10 @@ def _would_do(n_all: int, of: CalibrationEvidence, each: Guarantee, share: float
         spread = float(np.var(of.lost)) * (further + (0 if is_certain else further**2 / n))
         return bool(share * further + _NORMAL * spread**0.5 <= room + 1e-9)
     if is_certain:
-        likely = np.exp(_log_binomial(further, int(room), share))
-    else:
-        likely = np.exp(_log_beta_binomial(further, int(room), lost + 0.5, n - lost + 0.5))
-    return float(likely.sum()) >= _SURE
+        return bool(bdtr(int(room), further, share) >= _SURE)
+    from scipy.stats import betabinom  # takes most of a second to import
 
-
-def _log_binomial(n: int, most: int, share: float) -> FloatArray:
-    k = np.arange(min(n, most) + 1)
-    log_chances: FloatArray = _log_choose(n, k) + k * np.log(share) + (n - k) * np.log1p(-share)
-    return log_chances
-
-
-def _log_beta_binomial(n: int, most: int, a: float, b: float) -> FloatArray:
-    k = np.arange(min(n, most) + 1)
-    log_chances: FloatArray = _log_choose(n, k) + betaln(k + a, n - k + b) - betaln(a, b)
-    return log_chances
-
-
-def _log_choose(n: int, k: np.ndarray) -> FloatArray:
-    log_count: FloatArray = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return log_count
+    return bool(betabinom.cdf(int(room), further, lost + 0.5, n - lost + 0.5) >= _SURE)
 
 
 def questions_of_cells(shares: dict[str, float], n: int) -> dict[str, int]:
