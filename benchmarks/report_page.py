@@ -244,7 +244,7 @@ def _results(runs: Sequence[OfRun]) -> Results:
     )
     results["decision"] = decision_facts(decided)
     dataset = {"name": "starter's texts", "directory": "none", "n_test": len(runs[0].samples)}
-    results |= {"schema_version": SCHEMA_VERSION, "dataset": dataset, "tests": [], "objectives": []}
+    results |= {"schema_version": SCHEMA_VERSION, "dataset": dataset, "objectives": []}
     results |= {"stakes": _STAKES.model_dump(), "matrix": add_corrected(Table(), [], 0.05)}
     return cast(Results, results)
 

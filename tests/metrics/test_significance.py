@@ -3,7 +3,6 @@
 import itertools
 import json
 import random
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -19,14 +18,12 @@ from monitorbench.metrics.auroc import paired_auroc_difference
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged, count, false_alarm_rate, miss_rate
 from monitorbench.metrics.significance import (
-    Match,
     auroc_change_test,
     auroc_difference_p,
     compare,
     group_swap_p,
     holm,
     mcnemar,
-    rate_tests,
     student_p,
 )
 from monitorbench.metrics.summary import cost_numbers, curves
@@ -148,7 +145,6 @@ def test_counts_and_p_are_of_the_right_label() -> None:
         ]
         table = [[np.sum(a & b) for b in (wrong[1], ~wrong[1])] for a in (wrong[0], ~wrong[0])]
         assert (rate.n, rate.n_left_out) == (np.sum(both & inside), np.sum(~both & inside))
-        assert (rate.only_first_wrong, rate.only_second_wrong) == (table[0][1], table[1][0])
         assert rate.p_value == pytest.approx(statsmodels_mcnemar(table, exact=True).pvalue)
         assert rate.difference == pytest.approx(np.mean(wrong[1]) - np.mean(wrong[0]))
 
@@ -173,8 +169,8 @@ def test_a_monitor_beside_itself_and_one_that_improves() -> None:
 def test_nothing_in_common_is_undefined() -> None:
     """Two monitors that never answered the same sample have no difference, and the JSON still holds."""
     found = compare([True, None], [None, False], [True, False], np.arange(2))
-    assert found.miss_rate == (0, 1, 0, 0, None, None, None)
-    assert found.false_alarm_rate == (0, 1, 0, 0, None, None, None)
+    assert found.miss_rate == (0, 1, None, None, None)
+    assert found.false_alarm_rate == (0, 1, None, None, None)
     json.dumps(found, allow_nan=False)
     with pytest.raises(ValueError, match="expected 2 values"):
         compare([True], [None, False], [True, False], np.arange(2))
@@ -196,52 +192,6 @@ def judged(name: str, flagged: float, n: int = 60) -> list[Judged]:
         for i in range(n)
         for label in Label
     ]
-
-
-def test_each_match_gives_both_rates_and_holm_covers_them_all():
-    """The best of many adapters would be called better by luck alone."""
-    base = judged("base", 0.5)
-    tuned = {name: judged(name, share) for name, share in (("a", 0.6), ("b", 0.9), ("c", 0.5))}
-    found = rate_tests(
-        [Match("base", n, "direct", "overall", columns(base), columns(t)) for n, t in tuned.items()],
-    )
-    assert [(test["second"], test["rate"]) for test in found] == [
-        (name, rate) for name in "abc" for rate in ("miss_rate", "false_alarm_rate")
-    ]
-    for test in found:
-        label = Label.MISBEHAVIOR if test["rate"] == "miss_rate" else Label.BENIGN
-        changes: Counter[str] = Counter()
-        for one, other in zip(base, tuned[test["second"]], strict=True):
-            if one.label is label:
-                changes[one.group_id] += (other.answer is not label) - (one.answer is not label)
-        assert test["p"] == pytest.approx(group_swap_p(np.array([*changes.values()])))
-        assert test["difference"] == pytest.approx(changes.total() / 60)
-        low, high = test["difference_ci"]
-        assert low <= test["difference"] <= high
-    adjusted = multipletests([test["p"] for test in found], method="holm")[1]
-    assert [test["p_holm"] for test in found] == pytest.approx(list(adjusted))
-
-
-def test_an_unscored_match_has_no_p_and_is_not_counted():
-    """A comparison that could not be made would make the others look worse, or be called significant."""
-    base, tuned = columns(judged("base", 0.5)), columns(judged("a", 0.9))
-    silent = columns([replace(one, answer=None) for one in judged("a", 0.9)])
-    alone = rate_tests([Match("base", "a", "direct", "overall", base, tuned)])
-    both = rate_tests(
-        [
-            Match("base", "silent", "direct", "overall", base, silent),
-            Match("base", "a", "direct", "overall", base, tuned),
-        ],
-    )
-    assert [test["p"] for test in both[:2]] == [test["p_holm"] for test in both[:2]] == [None, None]
-    assert both[2:] == alone
-
-
-def test_other_samples_are_refused():
-    """Answers to different questions would be compared as if they were one monitor's slips."""
-    ours, theirs = columns(judged("x", 0.5)), columns(judged("y", 0.5)[::-1])
-    with pytest.raises(ValueError, match="not asked about the same samples"):
-        rate_tests([Match("x", "y", "direct", "overall", ours, theirs)])
 
 
 def test_costs_are_those_of_the_deployment():

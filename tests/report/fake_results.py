@@ -14,7 +14,6 @@ from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is
 from monitorbench.metrics.metrics_json import nested
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, CurvePoint, Results, short_names
-from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import add_numbers, rates_at
 from monitorbench.metrics.table import Place, Table
 from monitorbench.metrics.trainings import ObjectivePair, objective_tests
@@ -181,13 +180,6 @@ def fake_results(*, are_trainings: bool = True) -> Results:
         "table": table,
         "curves": of_all,
         "stakes": {"base_rate": 0.01, "cost_miss": 100.0, "cost_alarm": 1.0},
-        "tests": rate_tests(
-            [
-                Match(BASE, name, prompt, "overall", judged[BASE][prompt], judged[name][prompt])
-                for name in TRAINED_ON
-                for prompt in shapes
-            ]
-        ),
         "correlation": {prompt: {"r": -0.4, "r_ci": None, "n": 3} for prompt in shapes},
         "adapters": {name: [name] for name in TRAINED_ON},
         "matrix": add_corrected(table, trainings if are_trainings else [], 0.05),

@@ -11,12 +11,12 @@ from fake_results import BASE, MANIFEST, fake_tree, material_of
 from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.results import short_names
 from monitorbench.metrics.table import NO_PROMPT
-from monitorbench.metrics.written import amount, p_value, rate
+from monitorbench.metrics.written import amount, rate
 from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.matrix import matrix
 from monitorbench.report.sections import thresholds as figures_scatter
 from monitorbench.report.tables.overall import COLUMNS, MORE_COLUMNS, more_rows, overall_rows
-from monitorbench.report.tables.published import PUBLISHED, correlations_in_words, rate_tests_in_words
+from monitorbench.report.tables.published import PUBLISHED, correlations_in_words
 from monitorbench.report.write import render_report
 
 TREE = fake_tree()
@@ -199,33 +199,6 @@ def test_arrows_lead_from_direct_to_evidence() -> None:
     assert "The faint circles are published" not in page_of_results()
     asked = render_report(RESULTS, {}, other_points=True)
     assert "another dataset" in " ".join(asked.partition("The faint circles are published")[2].split())
-
-
-def test_significant_differences_are_said_with_their_numbers() -> None:
-    """A claim without its p, n and the number of comparisons can't be checked."""
-    said = rate_tests_in_words(RESULTS)
-    m = sum(test["p_holm"] is not None for test in RESULTS["tests"])
-    told = [test for test in RESULTS["tests"] if test["p_holm"] is not None and test["p_holm"] < 0.05]
-    assert len(said) == len(told) > 0
-    for sentence, test in zip(said, told, strict=True):
-        assert sentence in unescape(page_of_results().replace("<wbr>", ""))
-        assert ("is lower" in sentence) is (test["difference"] < 0)
-        assert f"over {m} comparisons {p_value(test['p_holm'])}" in sentence
-        assert f"n = {test['n']};" in sentence
-        assert sentence.startswith(f"{test['second']}, {test['prompt']} prompt")
-
-
-def test_no_significant_difference_is_one_sentence() -> None:
-    """Eight sentences that nothing was found bury the one thing to know."""
-    found = copy.deepcopy(RESULTS)
-    for test in found["tests"]:
-        test["p_holm"] = 0.4
-    found["tests"][1]["p_holm"] = 0.0612
-    found["tests"][2]["p_holm"] = None
-    (sentence,) = rate_tests_in_words(found)
-    assert f"None of the {len(found['tests']) - 1} comparisons" in sentence
-    assert "p = .061" in sentence
-    assert rate_tests_in_words(found | {"tests": []}) == []
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,6 @@ def test_hostile_names_stay_text() -> None:
     ):
         if "direct" in by_prompt:
             by_prompt[HOSTILE] = by_prompt.pop("direct")
-    for test in found["tests"]:
-        test |= {"p_holm": 0.01, "first": HOSTILE, "second": HOSTILE, "prompt": HOSTILE}
     point = found["operating_points"][BASE].pop(HOSTILE)
     point["thresholds"][0]["category"] = point["calibrated_on"] = HOSTILE
     found["operating_points"] = {f"{BASE}+{HOSTILE}": {HOSTILE: point}}
@@ -250,7 +248,7 @@ def test_undefined_numbers_and_missing_parts_still_make_a_report() -> None:
     bare = (
         found
         | {key: {} for key in (*empty, "overall", "correlation")}
-        | {"tests": [], "matrix": {"words": {}, **add_corrected(Table(), [], 0.05)}}
+        | {"matrix": {"words": {}, **add_corrected(Table(), [], 0.05)}}
     )
     bare["monitors"] = {"bag_of_words": found["monitors"]["bag_of_words"]}
     assert_self_contained(render_report(as_results(bare), {}))

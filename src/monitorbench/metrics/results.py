@@ -9,7 +9,6 @@ from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
 from monitorbench.metrics.prompts import WordingChoice
 from monitorbench.metrics.score_facts import ScoreFacts, in_words
-from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.summary import Curves
 from monitorbench.metrics.table import BASE, Compared, Numbers, Place, Table, base_of
 from monitorbench.metrics.trainings import DirectionsFacts, ObjectiveTest
@@ -115,8 +114,6 @@ class Results(TypedDict):
     """Monitor, prompt, reason: how many answers are no label, or never came."""
     stakes: dict[str, float]
     """Stakes at which the expected costs are computed: `base_rate`, `cost_miss` and `cost_alarm`."""
-    tests: list[RateTest]
-    """Each adapter against its base; Holm's correction is over the whole list."""
     correlation: dict[str, CorrelationFacts]
     """Prompt: MR against FAR over the bases; adapters and baselines are left out."""
     adapters: dict[str, list[str]]

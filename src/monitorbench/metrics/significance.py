@@ -9,14 +9,11 @@ the variance is the one that the bootstrap of whole groups tends to, worked out 
 give no p below .001, and a correction over hundreds of cells needs smaller ones. All are two-sided and not
 corrected; None where fewer than two groups could differ; never smaller than an exact test on as many groups
 could be, so that a difference without any spread (three pairs, all better) is no proof.
-
-`rate_tests` is a family of tests: every comparison that was made is in the family that Holm's correction is
-over, whether it came out well or not.
 """
 
 from collections.abc import Sequence
 from math import log, sqrt
-from typing import NamedTuple, TypedDict, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import bdtr, gammaln, ndtr, stdtr
@@ -30,8 +27,8 @@ from monitorbench.metrics.auroc import (
 )
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.metrics.clustered import AnswerChanges, agreeing, change_interval
-from monitorbench.metrics.columns import Answers, BoolArray, Columns, aligned
-from monitorbench.metrics.rates import Interval, as_list
+from monitorbench.metrics.columns import Answers, BoolArray, aligned
+from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.sensitivity import smallest_p
 
 P = TypeVar("P", float, float | None)
@@ -48,8 +45,6 @@ class RateDifference(NamedTuple):
     """Samples that both answered with a label."""
     n_left_out: int
     """Samples that either left unscored."""
-    only_first_wrong: int
-    only_second_wrong: int
     difference: float | None
     """Below 0: the second errs less. None where n is 0."""
     interval: Interval | None
@@ -78,9 +73,8 @@ def compare(first: Answers, second: Answers, is_misbehavior: Flags, groups: IntA
     for of_label in (flags, ~flags):
         inside = of_label[answered]
         n = int(np.count_nonzero(inside))
-        better, worse = (int(np.count_nonzero(change[inside] == sign)) for sign in (-1, 1))
         test = rate_change_test(change[inside], groups[answered][inside])
-        rates.append(RateDifference(n, int(np.count_nonzero(of_label)) - n, better, worse, *test))
+        rates.append(RateDifference(n, int(np.count_nonzero(of_label)) - n, *test))
     return RateComparison(*rates)
 
 
@@ -240,69 +234,3 @@ def _two_sided(difference: float, variance: float, degrees: int) -> float:
 def student_p(t: float, degrees: int) -> float:
     """Two-sided p of Student's t, t >= 0; of `_NORMAL_FROM` degrees of freedom and more the normal's."""
     return 2 * float(ndtr(-t) if degrees >= _NORMAL_FROM else stdtr(degrees, -t))
-
-
-class Match(NamedTuple):
-    """Two monitors' answers to the same samples, in the same order; `where` names the samples."""
-
-    first: str
-    second: str
-    prompt: str
-    where: str
-    of_first: Columns
-    of_second: Columns
-
-
-class RateTest(TypedDict):
-    """One rate of the second monitor minus the first's."""
-
-    first: str
-    second: str
-    prompt: str
-    where: str
-    rate: str
-    """`miss_rate` or `false_alarm_rate`."""
-    n: int
-    """Samples of the rate's label that both answered."""
-    only_first_wrong: int
-    only_second_wrong: int
-    difference: float | None
-    difference_ci: list[float] | None
-    """See `rate_change_test`; 95 %."""
-    p: float | None
-    """Exact, by group, two-sided; McNemar's where a group has one sample of the label."""
-    p_holm: float | None
-    """p value corrected for all tests of this list (Holm)."""
-
-
-def rate_tests(matches: Sequence[Match]) -> list[RateTest]:
-    """Two tests for each match: its miss rates and its false alarm rates.
-
-    Raises ValueError where the two monitors' samples differ.
-    """
-    tests: list[RateTest] = []
-    for match in matches:
-        ours, theirs = match.of_first, match.of_second
-        if not ours.sample_ids.equals(theirs.sample_ids):
-            raise ValueError(f"{match.first} and {match.second} were not asked about the same samples")
-        both = compare(ours.flagged, theirs.flagged, ours.is_misbehavior, ours.groups)
-        for rate, of in zip(both._fields, both, strict=True):
-            tests.append(
-                RateTest(
-                    first=match.first,
-                    second=match.second,
-                    prompt=match.prompt,
-                    where=match.where,
-                    rate=rate,
-                    n=of.n,
-                    only_first_wrong=of.only_first_wrong,
-                    only_second_wrong=of.only_second_wrong,
-                    difference=of.difference,
-                    difference_ci=as_list(of.interval),
-                    p=of.p_value,
-                    p_holm=None,
-                )
-            )
-    for test, adjusted in zip(tests, holm([test["p"] for test in tests]), strict=True):
-        test["p_holm"] = adjusted
-    return tests

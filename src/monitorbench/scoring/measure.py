@@ -4,21 +4,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, TypeVar
 
-import numpy as np
-
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.config.training import BASELINE_OBJECTIVE
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.choice.facts import DecisionFacts
-from monitorbench.metrics.columns import OVERALL, BoolArray, by_cell, by_stratum, stratum_name
+from monitorbench.metrics.columns import BoolArray, by_cell, by_stratum, stratum_name
 from monitorbench.metrics.cost_fronts import pearson, rates_by_prompt
 from monitorbench.metrics.points_in_words import notes
 from monitorbench.metrics.prompts import add_prompts
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.results import SCHEMA_VERSION, CorrelationFacts, DatasetFacts, Results
-from monitorbench.metrics.significance import Match, rate_tests
 from monitorbench.metrics.summary import Curves, add_numbers
 from monitorbench.metrics.table import BASE, Numbers, Place, Table
 from monitorbench.metrics.trainings import ObjectivePair, objective_tests
@@ -91,7 +88,6 @@ def measured(
         matrix=add_corrected(table, trainings.keys(), study.transfer.auroc_margin),
         seeds={name: by_seed for name, by_seed in families.items() if len(by_seed) > 1},
         objectives=objective_tests(_objective_pairs([tuned for _, tuned in pairs]), **drawn),
-        tests=rate_tests(_matches(pairs)),
         correlation=_correlations(table, {e.monitor for e in evaluations if e.has_adapter}),
         exposures={e.monitor: e.exposures for e in evaluations if e.exposures is not None},
         trained_on={e.monitor: list(e.trained_on) for e in evaluations if e.trained_on},
@@ -190,18 +186,6 @@ def _trainings(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> Trainings:
         (family if len(members) > 1 else members[0][1].monitor, prompt): members
         for (family, prompt), members in grouped.items()
     }
-
-
-def _matches(pairs: Sequence[tuple[Evaluation, Evaluation]]) -> list[Match]:
-    matches = []
-    for base, tuned in pairs:
-        everything = {OVERALL: np.ones(len(base.judged), dtype=np.bool_)}
-        for where, inside in (everything | _parts(tuned)).items():
-            # Trained on everything or on nothing known: that part is empty, or the whole again.
-            if inside.any() and (where == OVERALL or not inside.all()):
-                of_both = base.judged.taking(inside), tuned.judged.taking(inside)
-                matches.append(Match(base.monitor, tuned.monitor, tuned.prompt, where, *of_both))
-    return matches
 
 
 def _families(evaluations: Sequence[Evaluation]) -> dict[str, dict[int, str]]:

@@ -1,8 +1,4 @@
-"""What the benchmark's paper printed, on another dataset, and tests and correlations of ours in words.
-
-Promises: a difference is only claimed where Holm's corrected p is below .05, with how many comparisons
-that is over.
-"""
+"""What the benchmark's paper printed, on another dataset, and correlations of ours in words."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,10 +6,9 @@ from typing import NamedTuple
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.marks import title
 from monitorbench.metrics.results import Results, effects_of, is_trained, n_seeds, training_of
-from monitorbench.metrics.significance import RateTest
 from monitorbench.metrics.table import BASE, base_of
 from monitorbench.metrics.words import word
-from monitorbench.metrics.written import DASH, p_value, rate, signed, signed_interval, value_of
+from monitorbench.metrics.written import DASH, rate, signed, signed_interval, value_of
 
 ARXIV = "2601.05752"
 _CORRELATION = -0.54
@@ -57,49 +52,6 @@ _PUBLISHED_SFT = (
 )
 """arXiv:2601.05752, the study of supervised fine-tuning. Not in it as cells: trained on Sycophancy & Bias QA,
 FAR .64–.93 with a low MR almost everywhere."""
-
-
-_LEVEL = 0.05
-_RATES = {"miss_rate": "miss rate", "false_alarm_rate": "false alarm rate"}
-_WHERE = {
-    OVERALL: "on all cells",
-    "trained": "on the cells it was trained on",
-    "held_out": "on held-out cells",
-}
-
-
-def rate_tests_in_words(results: Results) -> list[str]:
-    """A sentence for each test that is significant after Holm's correction, or one that none is."""
-    tested = [(test, p) for test in results["tests"] if (p := test["p_holm"]) is not None]
-    if not tested:
-        return []
-    m = len(tested)
-    sentences = [_sentence(test, m) for test, corrected in tested if corrected < _LEVEL]
-    if sentences:
-        return sentences
-    least = min(corrected for _, corrected in tested)
-    subject = (
-        "The one comparison of an adapter's rates with its base's is not"
-        if m == 1
-        else f"None of the {m} comparisons of an adapter's rates with its base's is"
-    )
-    return [
-        f"{subject} significant after Holm's correction (exact test by question; the smallest corrected: "
-        f"{p_value(least)})."
-    ]
-
-
-def _sentence(test: RateTest, m: int) -> str:
-    difference = test["difference"]
-    words = "differs" if not difference else "is lower" if difference < 0 else "is higher"
-    bounds = signed_interval(test["difference_ci"])
-    return (
-        f"{test['second']}, {test['prompt']} prompt: the {_RATES[test['rate']]} "
-        f"{_WHERE.get(test['where'], test['where'])} {words} than that of {test['first']}, "
-        f"{signed(difference)}{f' {bounds}' if bounds else ''} (n = {test['n']}; {test['only_second_wrong']} "
-        f"wrong here only, {test['only_first_wrong']} there only; exact test by question "
-        f"{p_value(test['p'])}, after Holm's correction over {m} comparisons {p_value(test['p_holm'])})."
-    )
 
 
 def correlations_in_words(results: Results) -> list[str]:

@@ -9,7 +9,7 @@ from monitorbench.metrics.written import Finding, finding
 from monitorbench.report.figures.curves import learning_curves as draw_learning_curves
 from monitorbench.report.matrix import cosines, matrix
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
-from monitorbench.report.tables.published import ARXIV, paper_rows, rate_tests_in_words
+from monitorbench.report.tables.published import ARXIV, paper_rows
 from monitorbench.report.transfer.effects import comparisons, effects, negative_rows, seed_rows
 from monitorbench.report.transfer.words import (
     counted_words,
@@ -39,7 +39,6 @@ def changes(material: Material) -> Markup:
             for row in comparisons(results, material.short_names)
             for outcome in (finding(row.effect.numbers["auroc_difference"].interval),)
         ],
-        "tests": rate_tests_in_words(results),
         "matrices": {
             m: [matrix(material, names, prompt, m) for prompt in material.prompts] for m in measures
         },
