@@ -28,7 +28,7 @@ from monitorbench import records
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes
 from monitorbench.judging.serving.served import free_port
-from monitorbench.metrics.choice.facts import ShortcutsFacts, decision_facts
+from monitorbench.metrics.choice.facts import ShortcutsFacts
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results
@@ -242,7 +242,7 @@ def _results(runs: Sequence[OfRun]) -> Results:
         kept=[None] * n,
         is_calibrated=False,
     )
-    results["decision"] = decision_facts(decided)
+    results["decision"] = decided
     dataset = {"name": "starter's texts", "directory": "none", "n_test": len(runs[0].samples)}
     results |= {"schema_version": SCHEMA_VERSION, "dataset": dataset, "objectives": []}
     results |= {"stakes": _STAKES.model_dump(), "matrix": add_corrected(Table(), [], 0.05)}

@@ -8,7 +8,6 @@ from typing import Any
 from recommendation_page import fake_recommendation
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.choice.facts import decision_facts
 from monitorbench.metrics.columns import by_cell, columns
 from monitorbench.metrics.marks import SURFACES, ShortcutMarks, SurfaceCheck, is_marked, shortcuts
 from monitorbench.metrics.metrics_json import nested
@@ -174,7 +173,7 @@ def fake_results(*, are_trainings: bool = True) -> Results:
             }
             for i, name in enumerate(names)
         },
-        "decision": decision_facts(fake_recommendation("none", BASE, f"{BASE}+all", threshold)),
+        "decision": fake_recommendation("none", BASE, f"{BASE}+all", threshold),
         "schema_version": SCHEMA_VERSION,
         "dataset": {"name": "starter", "directory": "starter-ab12cd34ef56", "n_test": 280},
         "table": table,

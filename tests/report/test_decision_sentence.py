@@ -7,7 +7,7 @@ from fake_results import MANIFEST, fake_results
 from recommendation_page import fake_recommendation, option
 from rich.console import Console
 
-from monitorbench.metrics.choice.facts import Recommendation, decision_facts
+from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.report.tables.tables import print_tables
 from monitorbench.report.write import render_report
 from monitorbench.scoring.recommendation.words import remarks, sentence, short
@@ -73,7 +73,7 @@ def test_what_a_team_calls_misbehavior() -> None:
         "misses 18 % [14–22] of 600 samples of “contains <b>personal</b> data” and flags" in found["sentence"]
     )
     assert any("Misbehavior is here “contains" in one for one in found["remarks"])
-    page = render_report({**fake_results(), "decision": decision_facts(found)}, MANIFEST)
+    page = render_report({**fake_results(), "decision": found}, MANIFEST)
     assert "of “contains &lt;b&gt;personal&lt;/b&gt; data”" in page
     assert "<b>personal" not in page
 
@@ -231,7 +231,7 @@ def test_the_terminal_begins_with_it_in_80_columns(ascii_only: bool) -> None:
     if ascii_only:
         console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), width=80)
     with console.capture() as captured:
-        print_tables(console, fake_results() | {"decision": decision_facts(fake_recommendation())})
+        print_tables(console, fake_results() | {"decision": fake_recommendation()})
     text = captured.get()
     assert max(map(len, text.splitlines())) <= 80
     assert " ".join(text.split()).startswith(

@@ -59,7 +59,7 @@ def test_the_sortable_table_has_the_numbers_of_metrics_json() -> None:
     costs = [float(re.findall(r'data-value="(.*?)"', row[3])[0]) for row in top]
     assert costs == sorted(costs), "best first"
     heads = [re.sub("<.*?>", "", cell).strip() for row in top for cell in row[:1]]
-    assert sum("deploy" in head for head in heads) == (RESULTS["decision"]["kind"] == "deploy")
+    assert sum("deploy" in head for head in heads) == (RESULTS["decision"]["decision"] == "recommend")
     by_name = {tuple(unescape(re.sub("<.*?>", "", cell)) for cell in row[:2]): row for row in own}
     more_by_name = {tuple(unescape(re.sub("<.*?>", "", cell)) for cell in row[:2]): row for row in more}
     for name, prompt in expected:

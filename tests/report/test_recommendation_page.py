@@ -9,7 +9,7 @@ from hostile import SCRIPT
 from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows_all, violations
 from recommendation_page import fake_recommendation
 
-from monitorbench.metrics.choice.facts import Kind, decision_facts
+from monitorbench.metrics.choice.facts import Kind
 from monitorbench.metrics.robustness.worst import Robustness, Worst
 from monitorbench.report.figures.drawing import Dots
 from monitorbench.report.recommendation.page import page_values, render_recommendation
@@ -50,7 +50,7 @@ def test_the_answer_is_one_sentence_with_intervals_and_what_would_change_it():
 
 def test_a_recommendation_stands_on_top_of_a_report():
     """Otherwise: `choose` says one thing on top of its page and another below."""
-    decided = decision_facts(fake_recommendation())
+    decided = fake_recommendation()
     page = render_report({**fake_results(), "decision": decided}, MANIFEST)
     assert page.index(unbroken(decided["sentence"])) < page.index('class="lead"')
     assert page.count('<p class="decision') == 1

@@ -135,7 +135,7 @@ def test_hostile_names_stay_text() -> None:
     point = found["operating_points"][BASE].pop(HOSTILE)
     point["thresholds"][0]["category"] = point["calibrated_on"] = HOSTILE
     found["operating_points"] = {f"{BASE}+{HOSTILE}": {HOSTILE: point}}
-    found["decision"] |= {"kind": "deploy", "monitor": f"{BASE}+{HOSTILE}", "prompt": HOSTILE}
+    found["decision"] |= {"decision": "recommend", "monitor": f"{BASE}+{HOSTILE}", "prompt": HOSTILE}
     one = np.array([0.1, 0.9])
     scores = [Scores(f"{BASE}+{HOSTILE}", HOSTILE, one, np.array([0, 1]), np.array([1, 0]), 0)]
     html = render_report(

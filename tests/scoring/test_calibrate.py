@@ -155,7 +155,7 @@ def test_a_promise_that_cannot_be_kept_says_how_many_questions_it_takes(
     )
     found = metrics["decision"]
     n_benign = len({one.group_id for one in read_split(starter, Split.CALIBRATION)})
-    assert (found["kind"], found["more"]["why"]) == ("too_few", "promise")
+    assert (found["decision"], found["more"]["why"]) == ("insufficient", "promise")
     assert found["more"]["n"] == 2995 - n_benign
     assert f"collect {2995 - n_benign:,} more benign questions of " in found["sentence"]
     assert found["remarks"][0].startswith("Without a promise: ")
@@ -249,7 +249,7 @@ def test_a_threshold_that_flags_nothing_is_said_to(answering: Any, study: Any, c
         (score_run(study(f"run={run}", f"operating_point={point}")) / "metrics.json").read_text()
     )
     said = metrics["decision"]
-    assert said["kind"] == "none"
+    assert said["decision"] == "none"
     assert said["sentence"].startswith("Deploy none: smollm2_135m: flags nothing: no score is above")
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, NotRequired, TypedDict
 
-from monitorbench.metrics.choice.facts import DecisionFacts
+from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.cost_fronts import UsageFacts
 from monitorbench.metrics.drift import Drift
@@ -144,7 +144,7 @@ class Results(TypedDict):
     """Monitor, prompt: scores that are bounds, and those that contradict their label."""
     wordings: NotRequired[dict[str, WordingChoice]]
     """Monitors whose prompt was chosen on the validation split; absent without a choice."""
-    decision: DecisionFacts
+    decision: Recommendation
     """Which monitor to deploy."""
     learning_curves: dict[str, list[CurvePoint]]
     """Points of the learning curve, by adapter."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.stored.head import DIRECTIONS_FILE, read_directions
-from monitorbench.metrics.choice.facts import DecisionFacts
+from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.csv_rows import Row, monitor_rows, to_csv, transfer_rows
 from monitorbench.metrics.metrics_json import nested
 from monitorbench.metrics.points_in_words import by_question, in_words, notes
@@ -182,7 +182,7 @@ def _write_at(directory: Path, one: PointAt, metrics: Results) -> list[str]:
     return files
 
 
-def transfer(study: Study, decision: DecisionFacts | None = None) -> Path:
+def transfer(study: Study, decision: Recommendation | None = None) -> Path:
     """Lay `transfer.runs` and what `transfer.wordings` tested side by side; returns the run directory.
 
     A `decision` that was made of these runs already takes the place of one at their operating points.

@@ -16,7 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.judging.evaluate import evaluate, judge_name, planned_evaluation
 from monitorbench.judging.serving.served import reach
-from monitorbench.metrics.choice.facts import FILE, Option, as_recommendation, decision_facts
+from monitorbench.metrics.choice.facts import FILE, Option, as_recommendation
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json
@@ -121,7 +121,7 @@ def _answered(study: Study, candidates: Sequence[_Candidate]) -> Path:
             "operating_points": tuple(one for one in points if one is not None),
         }
     )
-    directory = transfer(study.model_copy(update={"transfer": compared}), decision_facts(found))
+    directory = transfer(study.model_copy(update={"transfer": compared}), found)
     write_json(directory / FILE, found)
     record_files(directory, FILE)
     report(study.model_copy(update={"run": directory}), is_brief=True)

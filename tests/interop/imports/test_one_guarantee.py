@@ -116,7 +116,7 @@ def test_answers_whose_run_over_the_calibration_split_is_gone_ask_for_that_run_a
     decision = read_checked(directory, "metrics.json")["decision"]
     assert decision["remarks"][0].startswith("Without a promise: Don't deploy yet: collect about")
     assert decision["sentence"].startswith("Don't deploy yet: flagged: gives answers only, and its run over")
-    assert (decision["kind"], decision["more"]) == ("too_few", None)
+    assert (decision["decision"], decision["more"]) == ("insufficient", None)
 
 
 def test_a_few_without_a_score_are_insufficient_data_and_the_number_says_so(

@@ -218,13 +218,13 @@ def test_report_transfer_and_recommend_say_one_sentence(tmp_path: Path, make_sam
     assert chosen["sentence"].startswith("Deploy none: sharp misses 28 % [20–37] of 100 samples of ")
     assert {one["sentence"] for one in decided} == {chosen["sentence"]}
     for one in decided:
-        assert (one["kind"], one["monitor"], one["is_calibrated"]) == ("none", "sharp", True)
-        assert {other["monitor"] for other in one["against"]} >= {"nothing", "everything", "bag_of_words"}
+        assert (one["decision"], one["monitor"], one["is_calibrated"]) == ("none", "sharp", True)
+        assert {other["name"] for other in one["rivals"]} >= {"nothing", "everything", "bag_of_words"}
         assert one["threshold"] == pytest.approx(chosen["threshold"], abs=1e-9)
     alone = score_run(study(*places, f"run={tested}"))
     own = json.loads((alone / "metrics.json").read_text())["decision"]
     assert not own["is_calibrated"]
-    assert own["kind"] != "deploy"
+    assert own["decision"] != "recommend"
 
 
 def test_the_promise_of_one_of_several_points_counts_them(data: Path, runs: list[Path]):
@@ -235,7 +235,7 @@ def test_the_promise_of_one_of_several_points_counts_them(data: Path, runs: list
     given = (f"transfer.runs=[{','.join(map(str, tested))}]", "recommend.redraws=200")
     laid = transfer(study(*places, *given, f"transfer.operating_points=[{','.join(map(str, points))}]"))
     decided = json.loads((laid / "metrics.json").read_text())["decision"]
-    assert (decided["kind"], decided["monitor"]) == ("deploy", "sharp")
+    assert (decided["decision"], decided["monitor"]) == ("recommend", "sharp")
     assert decided["options"][0]["promise"]["delta"] == pytest.approx(0.1)
     assert decided["options"][0]["promise"]["n_candidates"] == 2
     assert "promised with 90 % confidence" in decided["sentence"]

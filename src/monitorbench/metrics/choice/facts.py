@@ -244,63 +244,6 @@ def named_option(found: Recommendation) -> Option | None:
     return next((option for option in options if option["prompt"] == found["prompt"]), None)
 
 
-class CostDifference(TypedDict):
-    """The expected cost of the named monitor less that of another answer, on the same test samples."""
-
-    monitor: str
-    prompt: str
-    """Prompt of the other answer; `none` where it does not read."""
-    n: int
-    difference: float | None
-    """Difference per judged sample; below 0 the other answer costs more."""
-    difference_ci: list[float] | None
-    confidence: float
-
-
-class DecisionFacts(Recommendation):
-    """`decision` in `metrics.json`: a recommendation, its kind as that file calls it, and its comparisons."""
-
-    kind: Literal["deploy", "none", "too_few"]
-    against: list[CostDifference]
-    """Comparisons of the named monitor with what it has to beat."""
-    others: list[CostDifference]
-    """Comparisons of the named monitor with the others that have a threshold."""
-
-
-def decision_facts(found: Recommendation) -> DecisionFacts:
-    """Return the recommendation as `metrics.json` has it."""
-    kinds: dict[Kind, Literal["deploy", "none", "too_few"]] = {
-        "recommend": "deploy",
-        "insufficient": "too_few",
-        "none": "none",
-    }
-    n, confidence = found["n_test"], found["confidence"]
-    against = [
-        CostDifference(
-            monitor=alternative["name"],
-            prompt="none",
-            n=n,
-            difference=alternative["difference"],
-            difference_ci=alternative["difference_ci"],
-            confidence=confidence,
-        )
-        for alternative in found["rivals"]
-    ]
-    differences = [
-        CostDifference(
-            monitor=alternative["monitor"],
-            prompt=alternative["prompt"],
-            n=n,
-            difference=0.0 - alternative["difference"],
-            difference_ci=[0.0 - bound for bound in reversed(alternative["difference_ci"] or [])] or None,
-            confidence=confidence,
-        )
-        for alternative in found["options"]
-        if alternative["difference"] is not None
-    ]
-    return DecisionFacts(**found, kind=kinds[found["decision"]], against=against, others=differences)
-
-
 def as_recommendation(found: object) -> Recommendation:
     """Check a parsed `recommendation.json`; raises `ValueError` where it is of another version."""
     recommendation = cast(dict[str, Any], found)

@@ -84,7 +84,7 @@ def overall_rows(results: Results, shorts: Mapping[str, str]) -> list[OverallRow
 def _is_deployed(results: Results, name: str, prompt: str, point: OperatingPointFacts | None) -> bool:
     """Whether the decision deploys this monitor at these thresholds, or by its own answers."""
     decided = results["decision"]
-    if decided["kind"] != "deploy" or (name, prompt) != (decided["monitor"], decided["prompt"]):
+    if decided["decision"] != "recommend" or (name, prompt) != (decided["monitor"], decided["prompt"]):
         return False
     deployed_at = {**decided["thresholds"]}
     if decided["threshold"] is not None:

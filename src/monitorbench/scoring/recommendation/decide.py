@@ -17,12 +17,10 @@ from monitorbench.config.datasets import DEFAULT_MEANING
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
 from monitorbench.metrics.choice.facts import (
-    DecisionFacts,
     PilotSaid,
     PromiseKept,
     Recommendation,
     ShortcutsFacts,
-    decision_facts,
 )
 from monitorbench.metrics.columns import Columns
 from monitorbench.records import Split
@@ -108,7 +106,7 @@ def decision_of(
     evaluations: Sequence[Evaluation],
     points: Sequence[PointAt],
     voids: Mapping[tuple[str, str], Sequence[str]],
-) -> DecisionFacts:
+) -> Recommendation:
     """Decide among scored runs, for `metrics.json`.
 
     Candidates are the operating points, each at its own threshold; without any point they are all monitors,
@@ -127,7 +125,7 @@ def decision_of(
     gives_answers_only = not points and all(np.isnan(of.judged.scores).all() for of in read)
     runs = study.paths.runs / "evaluate"
     if gives_answers_only and (pairs := _on_both(read, runs)):
-        return decision_facts(recommended(study, pairs, None, {}, deployment))
+        return recommended(study, pairs, None, {}, deployment)
     checks = shortcuts_over(study.paths.runs, data)
     if is_calibrated:
         pairs = [CandidateRuns(judged._replace(monitor=of.monitor), of) for judged, of in on_both]
@@ -179,12 +177,12 @@ def decision_of(
         found = recommended(study, pairs, None, {}, deployment)
         recommendation["decision"], recommendation["more"] = found["decision"], found["more"]
         recommendation["sentence"] = found["sentence"]
-        return decision_facts(recommendation)
+        return recommendation
     elif more is not None:
         recommendation["more"] = more
         _with_file(recommendation, read)
     recommendation["sentence"] = sentence(recommendation)
-    return decision_facts(recommendation)
+    return recommendation
 
 
 def _with_file(recommendation: Recommendation, evaluations: Sequence[Evaluation]) -> None:
