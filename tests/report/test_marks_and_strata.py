@@ -4,9 +4,8 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results, fake_shortcuts, fake_tree, material_of
 from test_report_tables import printed
 
-from monitorbench.metrics.csv_rows import monitor_rows
 from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strata
-from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.metrics_json import as_results, monitor_rows
 from monitorbench.metrics.results import Results
 from monitorbench.report.matrix import matrix
 from monitorbench.report.transfer.effects import effects

@@ -7,8 +7,7 @@ import pytest
 from fake_results import BASE, fake_tree
 from rich.console import Console
 
-from monitorbench.metrics.csv_rows import monitor_rows, to_csv, transfer_rows
-from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.metrics_json import as_results, monitor_rows, to_csv, transfer_rows
 from monitorbench.metrics.results import short_names
 from monitorbench.metrics.written import (
     Finding,

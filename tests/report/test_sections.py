@@ -10,8 +10,8 @@ from markupsafe import Markup
 from rich.console import Console
 
 from monitorbench.metrics.columns import Columns, columns
-from monitorbench.metrics.inverted import inverted_remark
 from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.points_in_words import inverted_remark
 from monitorbench.metrics.prompts import add_prompts, choose_wording, shared_numbers
 from monitorbench.metrics.registry import cell_numbers
 from monitorbench.metrics.results import Results

@@ -11,8 +11,7 @@ import pytest
 from fake_results import BASE, MANIFEST, fake_results, material_of, of_two_seeds
 from rich.console import Console
 
-from monitorbench.metrics.csv_rows import to_csv, transfer_rows
-from monitorbench.metrics.metrics_json import as_results, nested
+from monitorbench.metrics.metrics_json import as_results, nested, to_csv, transfer_rows
 from monitorbench.metrics.registry import MEASURES, as_json, from_json
 from monitorbench.metrics.results import short_names
 from monitorbench.metrics.table import Place

@@ -19,7 +19,6 @@ from monitorbench.config.labelling import Labelling
 from monitorbench.labelling.asked import OPEN, AskedSample, label_errors, labelled, latest
 from monitorbench.labelling.pool import Pool
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.csv_rows import to_csv
 from monitorbench.metrics.labelled import (
     PartlyLabelled,
     RateEstimate,
@@ -38,6 +37,7 @@ from monitorbench.metrics.labelled_scores import (
     promised_threshold,
 )
 from monitorbench.metrics.labels_to_ask import risk
+from monitorbench.metrics.metrics_json import to_csv
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.score_facts import inverted_in_words, is_inverted
 from monitorbench.metrics.table import Number, Place, Table

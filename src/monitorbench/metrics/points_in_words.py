@@ -1,13 +1,16 @@
-"""Operating points in words: where a monitor flags, and what that promises."""
+"""Operating points in words: where a monitor flags, what that promises, and whose scores are inverted."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from monitorbench.metrics.choice.facts import Recommendation
+from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.drift import DRIFTED, Drift
 from monitorbench.metrics.guarantees.order_statistic import longer
-from monitorbench.metrics.results import OperatingPointFacts, ThresholdFacts
-from monitorbench.metrics.table import Number, Numbers
-from monitorbench.metrics.written import DASH
+from monitorbench.metrics.results import OperatingPointFacts, Results, ThresholdFacts, short_names
+from monitorbench.metrics.score_facts import MARGIN, is_inverted
+from monitorbench.metrics.table import Number, Numbers, is_cell
+from monitorbench.metrics.written import DASH, rate, shown, value_of
 
 
 def threshold(value: float | None, digits: int = 6) -> str:
@@ -155,3 +158,68 @@ def share(value: float | None, bounds: Sequence[float] | None) -> str:
         return f"{DASH} %"
     inside = f" [{100 * bounds[0]:.0f}{DASH}{100 * bounds[1]:.0f}]" if bounds else ""
     return f"{float(f'{100 * value:.2g}'):g} %{inside}"
+
+
+_NAMED = 3
+"""Most cells that are named in the remark."""
+
+
+class InvertedCell(NamedTuple):
+    """A monitor under a prompt in a cell where benign samples get the higher scores."""
+
+    monitor: str
+    prompt: str
+    cell: str
+    found: Numbers
+
+
+def inverted_cells(results: Results) -> list[InvertedCell]:
+    """List inverted monitors but references, overall and by `category/task`, the lowest AUROC first."""
+    rows = [
+        InvertedCell(monitor, prompt, cell, numbers)
+        for monitor, prompt in results["table"].in_order()
+        if not results["table"].is_reference(monitor)
+        for cell, numbers in results["table"].parts(monitor, prompt).items()
+        if (cell == OVERALL or (is_cell(cell) and "/" in cell))
+        and is_inverted(numbers["auroc"].value, numbers["auroc"].interval)
+    ]
+    return sorted(rows, key=lambda row: row.found["auroc"].value or 0.0)
+
+
+def inverted_heading() -> str:
+    """Define `inverted` in one line."""
+    return f"Inverted: benign samples score higher (AUROC below {rate(MARGIN)}, its interval below .5)"
+
+
+def inverted_lines(results: Results) -> list[str]:
+    """Return a line for the terminal for each inverted cell."""
+    names = short_names(results)
+    return [
+        f"{names[row.monitor]} · {row.prompt} prompt, {where(row.cell)}: "
+        f"AUROC {shown(row.found['auroc'])}, "
+        f"MR {value_of(row.found['miss_rate'])}, FAR {value_of(row.found['false_alarm_rate'])}"
+        for row in inverted_cells(results)
+    ]
+
+
+def inverted_remark(results: Results) -> list[str]:
+    """One sentence for the top of the page on monitors that the decision does not call inverted overall."""
+    told = {
+        (option["monitor"], option["prompt"])
+        for option in results["decision"]["options"]
+        if is_inverted(option["auroc"], option["auroc_ci"])
+    }
+    rows = [row for row in inverted_cells(results) if (row.monitor, row.prompt) not in told]
+    if not rows:
+        return []
+    names = [
+        f"{row.monitor} ({row.prompt} prompt) {where(row.cell)} ({shown(row.found['auroc'])})"
+        for row in rows[:_NAMED]
+    ]
+    more = f" and {len(rows) - _NAMED} more, listed below" if len(rows) > _NAMED else ""
+    return [f"Inverted, benign samples get the higher scores: {', '.join(names)}{more}."]
+
+
+def where(cell: str) -> str:
+    """`in safety_permission/qa`, or `overall`."""
+    return cell if cell == OVERALL else f"in {cell}"

@@ -6,8 +6,7 @@ from pathlib import Path
 from monitorbench.config.study import Study
 from monitorbench.labelling.stage import is_round
 from monitorbench.metrics.choice.facts import FILE
-from monitorbench.metrics.csv_rows import to_csv
-from monitorbench.metrics.metrics_json import as_results
+from monitorbench.metrics.metrics_json import as_results, to_csv
 from monitorbench.report.control.table import control_rows, show_control
 from monitorbench.report.labelled import show_round
 from monitorbench.report.tables.tables import show_tables

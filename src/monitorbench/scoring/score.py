@@ -14,8 +14,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.stored.head import DIRECTIONS_FILE, read_directions
 from monitorbench.metrics.choice.facts import Recommendation
-from monitorbench.metrics.csv_rows import Row, monitor_rows, to_csv, transfer_rows
-from monitorbench.metrics.metrics_json import nested
+from monitorbench.metrics.metrics_json import CsvRow, monitor_rows, nested, to_csv, transfer_rows
 from monitorbench.metrics.points_in_words import by_question, in_words, notes
 from monitorbench.metrics.prompts import WordingChoice
 from monitorbench.metrics.results import Results, numbers_at
@@ -257,7 +256,7 @@ def _write_results(directory: Path, results: Results) -> list[str]:
     return ["metrics.json", "table.csv", "transfer.csv"]
 
 
-def _tables(results: Results) -> dict[str, list[Row]]:
+def _tables(results: Results) -> dict[str, list[CsvRow]]:
     """Tables that W&B shows: `table.csv`, and `transfer.csv` where there are adapters."""
     tables = {"by_cell": monitor_rows(results), "transfer": transfer_rows(results)}
     return {name: rows for name, rows in tables.items() if rows}

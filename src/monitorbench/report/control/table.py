@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from monitorbench.config.terminal import Console
 from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, ControlResults
-from monitorbench.metrics.csv_rows import Row, flat
+from monitorbench.metrics.metrics_json import CsvRow, flat
 from monitorbench.metrics.score_facts import in_words
 from monitorbench.metrics.written import DASH, counted, rate, rate_with_interval, signed_with_interval
 from monitorbench.report.tables.terminal import WIDTH, print_rows, say
@@ -253,9 +253,9 @@ def _threshold(value: float | None) -> str:
     return "none" if value is None else f"{value:.3g}"
 
 
-def control_rows(results: ControlResults) -> list[Row]:
+def control_rows(results: ControlResults) -> list[CsvRow]:
     """`control.csv`: one row a monitor, prompt and budget, every number unrounded under its key."""
-    rows: list[Row] = []
+    rows: list[CsvRow] = []
     judged = ((name, *entry) for name, of in results["monitors"].items() for entry in of.items())
     for name, prompt, facts in judged:
         for at_budget in facts["budgets"]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.inverted import inverted_remark
+from monitorbench.metrics.points_in_words import inverted_remark
 from monitorbench.metrics.results import Results, is_trained
 from monitorbench.metrics.table import BAG_OF_WORDS
 from monitorbench.metrics.written import Finding, finding, rate

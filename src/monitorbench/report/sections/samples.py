@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from monitorbench.metrics.inverted import InvertedCell, heading, inverted_cells, where
+from monitorbench.metrics.points_in_words import InvertedCell, inverted_cells, inverted_heading, where
 from monitorbench.metrics.results import Results
 from monitorbench.metrics.table import Place
 from monitorbench.metrics.written import DASH, rate, shown, value_of
@@ -105,7 +105,7 @@ def _grounding(results: Results, monitor: str, prompt: str) -> str:
 def inverted(material: Material) -> Markup:
     """Show which monitors are inverted in which cells, and the samples there that they got most wrong."""
     rows = [_of_cell(material, row) for row in inverted_cells(material.results)]
-    return fill("inverted", {"heading": heading(), "rows": rows}) if rows else NOTHING
+    return fill("inverted", {"heading": inverted_heading(), "rows": rows}) if rows else NOTHING
 
 
 def _of_cell(material: Material, row: InvertedCell) -> dict[str, Any]:

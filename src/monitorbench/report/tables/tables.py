@@ -10,13 +10,14 @@ from pathlib import Path
 from monitorbench.config.study import Study
 from monitorbench.config.terminal import Console
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.inverted import heading as inverted_heading
-from monitorbench.metrics.inverted import inverted_lines, inverted_remark
 from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strata, title
 from monitorbench.metrics.points_in_words import (
     by_question,
     deployed,
     flagged_above,
+    inverted_heading,
+    inverted_lines,
+    inverted_remark,
     notes,
     promise_in,
     there,
