@@ -9,8 +9,7 @@ from sklearn.metrics import roc_auc_score
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.cost_fronts import usage
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.robustness.compare import compare_change
-from monitorbench.metrics.robustness.worst import ComparedChange, robustness
+from monitorbench.metrics.robustness import ComparedChange, compare_change, robustness
 from monitorbench.metrics.views import Asked, ViewsFacts, compare_views, in_words
 from monitorbench.records import Category, Label, Task
 

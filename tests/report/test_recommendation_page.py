@@ -10,7 +10,7 @@ from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows
 from recommendation_page import fake_recommendation
 
 from monitorbench.metrics.choice.facts import Kind
-from monitorbench.metrics.robustness.worst import Robustness, Worst
+from monitorbench.metrics.robustness import Robustness, Worst
 from monitorbench.report.figures.drawing import Dots
 from monitorbench.report.recommendation.page import page_values, render_recommendation
 from monitorbench.report.template import unbroken

@@ -15,7 +15,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
-from monitorbench.metrics.robustness.worst import UNCHANGED, as_stress
+from monitorbench.metrics.robustness import UNCHANGED, as_stress
 from monitorbench.records import Split
 from monitorbench.report.stress import print_stress
 from monitorbench.runs.directory import read_manifest

@@ -7,8 +7,18 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from monitorbench.config.terminal import Console
-from monitorbench.metrics.robustness.compare import MEASURES, ChangeEffects, Measure, Moved
-from monitorbench.metrics.robustness.worst import StressFacts, Worst, answer, how_sure, worst_lines, worst_of
+from monitorbench.metrics.robustness import (
+    MEASURES,
+    ChangeEffects,
+    Measure,
+    Moved,
+    StressFacts,
+    Worst,
+    answer,
+    how_sure,
+    worst_lines,
+    worst_of,
+)
 from monitorbench.metrics.written import DASH, count, signed, signed_interval, signed_with_interval
 from monitorbench.records import reasons_in_words
 from monitorbench.report.figures.drawing import INK, LINES, MARK_ID, colour, draw

@@ -19,7 +19,7 @@ from monitorbench.config.study import Paths, Study
 from monitorbench.metrics.marks import MARK
 from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.results import Results, short_names
-from monitorbench.metrics.robustness.worst import StressFacts
+from monitorbench.metrics.robustness import StressFacts
 from monitorbench.metrics.score_facts import MARGIN
 from monitorbench.metrics.written import rate
 from monitorbench.records import Split

@@ -34,13 +34,17 @@ from monitorbench.judging.logged import (
 )
 from monitorbench.judging.open import open_judge
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, labelled, matching
-from monitorbench.metrics.robustness.worst import (
+from monitorbench.metrics.robustness import (
     CASES,
+    MEASURES,
+    OF_BENIGN,
     STRESS_VERSION,
     UNCHANGED,
     ComparedChange,
     StressFacts,
+    compare_change,
+    labelled,
+    matching,
     robustness,
 )
 from monitorbench.records import Label, Sample, Verdict

@@ -25,7 +25,7 @@ from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.identity import JudgeSpec, judge_spec
 from monitorbench.judging.logged import runs_of_the_same_judge
 from monitorbench.judging.serving.served import reach
-from monitorbench.metrics.robustness.worst import FILE, STRESS_VERSION, as_stress
+from monitorbench.metrics.robustness import FILE, STRESS_VERSION, as_stress
 from monitorbench.records import Label, Sample
 from monitorbench.report.stress import show_stress
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest

@@ -5,8 +5,15 @@ import pytest
 
 from monitorbench.metrics.columns import Columns, columns
 from monitorbench.metrics.rates import Judged
-from monitorbench.metrics.robustness.compare import MEASURES, OF_BENIGN, compare_change, matching
-from monitorbench.metrics.robustness.worst import ComparedChange, fewest_changed, robustness
+from monitorbench.metrics.robustness import (
+    MEASURES,
+    OF_BENIGN,
+    ComparedChange,
+    compare_change,
+    fewest_changed,
+    matching,
+    robustness,
+)
 from monitorbench.metrics.sensitivity import smallest_p
 from monitorbench.records import Label
 

@@ -11,7 +11,7 @@ import pytest
 from recommended_runs import asked, both, made_dataset
 from sealed import seal
 
-from monitorbench.metrics.robustness.worst import STRESS_VERSION, UNCHANGED
+from monitorbench.metrics.robustness import STRESS_VERSION, UNCHANGED
 from monitorbench.records import Sample, Verdict
 from monitorbench.report.stages import recommend
 from monitorbench.runs.directory import read_finished

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, TypedDict, cast
 
-from monitorbench.metrics.robustness.worst import Robustness
+from monitorbench.metrics.robustness import Robustness
 
 SCHEMA_VERSION = 7
 FILE = "recommendation.json"

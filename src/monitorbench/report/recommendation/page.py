@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
 from monitorbench.metrics.points_in_words import percent, share, threshold
-from monitorbench.metrics.robustness.worst import worst_lines
+from monitorbench.metrics.robustness import worst_lines
 from monitorbench.metrics.written import DASH, amount, amount_interval, interval, rate
 from monitorbench.report.recommendation.plane import cost_by_base_rate, plane
 from monitorbench.report.sections.section import PageNumber

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.results import Results
-from monitorbench.metrics.robustness.worst import StressFacts
+from monitorbench.metrics.robustness import StressFacts
 from monitorbench.report.samples.browsable import link
 from monitorbench.report.samples.judged import Scores, Worst
 from monitorbench.report.template import templates

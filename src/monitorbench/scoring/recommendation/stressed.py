@@ -14,8 +14,7 @@ import numpy as np
 from monitorbench.config.base import UserError
 from monitorbench.metrics.choice.facts import Option
 from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.robustness.compare import compare_change, labelled, matching
-from monitorbench.metrics.robustness.worst import (
+from monitorbench.metrics.robustness import (
     CASES,
     FILE,
     UNCHANGED,
@@ -23,6 +22,9 @@ from monitorbench.metrics.robustness.worst import (
     Robustness,
     StressFacts,
     as_stress,
+    compare_change,
+    labelled,
+    matching,
     robustness,
 )
 from monitorbench.records import Label
