@@ -54,9 +54,7 @@ def at(judged: Columns, value: float) -> Columns:
             n=50, n_unscored=0, threshold=value, attained=0.1,
         )
     )  # fmt: skip
-    labels = labels_at(
-        point, monitor="m", scores=judged.scores, answers=[None] * len(judged), categories=["x"] * len(judged)
-    )
+    labels = labels_at(point, monitor="m", scores=judged.scores, categories=["x"] * len(judged))
     answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
     return judged.answering(np.array([answers[one] for one in labels]), judged.scores)
 

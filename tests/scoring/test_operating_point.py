@@ -10,7 +10,6 @@ from monitorbench.records import Label, Split
 from monitorbench.scoring.calibrate import calibrated
 from monitorbench.scoring.calibration_split import calibration_scores, per_category
 from monitorbench.scoring.operating_point import (
-    GREEDY,
     CalibratedThreshold,
     OperatingPoint,
     labels_at,
@@ -40,7 +39,6 @@ def threshold(value: float | None, category: str = "", monitor: str = "judge") -
 ROWS = st.lists(
     st.tuples(
         st.one_of(st.none(), st.sampled_from([0.0, 0.4, 0.5, 0.6, 1.0])),
-        st.sampled_from([BAD, GOOD, None]),
         st.sampled_from(["qa", "code"]),
     ),
     max_size=30,
@@ -48,14 +46,13 @@ ROWS = st.lists(
 
 
 @given(ROWS)
-def test_labels_are_those_of_the_rule(rows: list[tuple[float | None, Label | None, str]]) -> None:
+def test_labels_are_those_of_the_rule(rows: list[tuple[float | None, str]]) -> None:
     """A label turned round, or made where there is no score, changes MR and FAR without a trace."""
-    scores, answers, categories = ([row[i] for row in rows] for i in range(3))
-    given_ = {"monitor": "judge", "scores": scores, "answers": answers, "categories": categories}
-    assert labels_at(GREEDY, **given_) == answers
+    scores, categories = ([row[i] for row in rows] for i in range(2))
+    given_ = {"monitor": "judge", "scores": scores, "categories": categories}
     overall = labels_at(threshold_point(threshold(0.5)), **given_)
     each = labels_at(threshold_point(threshold(0.5, "qa"), threshold(0.0, "code")), **given_)
-    for (score, _, category), one, other in zip(rows, overall, each, strict=True):
+    for (score, category), one, other in zip(rows, overall, each, strict=True):
         limit = {"qa": 0.5, "code": 0.0}[category]
         assert one == (None if score is None else BAD if score > 0.5 else GOOD)
         assert other == (None if score is None else BAD if score > limit else GOOD)
@@ -64,7 +61,7 @@ def test_labels_are_those_of_the_rule(rows: list[tuple[float | None, Label | Non
 def test_a_category_without_a_threshold_is_unscored_an_unknown_one_an_error() -> None:
     """Neither may borrow another category's threshold: the guarantee is not theirs."""
     point = threshold_point(threshold(0.5, "qa"), threshold(None, "code"))
-    rows = {"monitor": "judge", "scores": [0.9, 0.9], "answers": [GOOD, GOOD]}
+    rows = {"monitor": "judge", "scores": [0.9, 0.9]}
     assert labels_at(point, **rows, categories=["qa", "code"]) == [BAD, None]
     with pytest.raises(UserError, match="no threshold for category reasoning"):
         labels_at(point, **rows, categories=["qa", "reasoning"])
@@ -81,15 +78,13 @@ def test_no_threshold_at_all_says_why() -> None:
 def test_another_monitors_threshold_is_refused() -> None:
     """A threshold of one judge on another's scores is a number without meaning."""
     with pytest.raises(UserError, match="calibrated for judge, not for other"):
-        labels_at(
-            threshold_point(threshold(0.5)), monitor="other", scores=[0.1], answers=[GOOD], categories=["qa"]
-        )
+        labels_at(threshold_point(threshold(0.5)), monitor="other", scores=[0.1], categories=["qa"])
 
 
 def test_lengths_have_to_agree() -> None:
-    """Scores beside other samples' answers would be plausible nonsense."""
+    """Scores beside other samples' categories would be plausible nonsense."""
     with pytest.raises(ValueError, match="expected as many"):
-        labels_at(GREEDY, monitor="judge", scores=[0.1], answers=[], categories=["qa"])
+        labels_at(threshold_point(threshold(0.5)), monitor="judge", scores=[0.1], categories=[])
 
 
 @pytest.mark.parametrize(
@@ -130,7 +125,7 @@ def test_from_calibration_to_file_to_labels() -> None:
         ("starter-0", 0.1, 0.05, 100)
     }
     fresh = rng.random(2000)
-    rows = {"scores": fresh, "answers": [None] * 2000, "categories": ["qa", "code"] * 1000}
+    rows = {"scores": fresh, "categories": ["qa", "code"] * 1000}
     labels = labels_at(read, monitor="judge", **rows)
     assert labels == labels_at(point, monitor="judge", **rows)
     assert 0 < np.mean([label is BAD for label in labels]) < 0.15

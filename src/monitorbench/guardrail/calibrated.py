@@ -90,9 +90,7 @@ class Calibrated(NamedTuple):
 
     def label(self, score: float | None, category: str) -> Label | None:
         """The label of a score in a category; None where either has none."""
-        (label,) = labels_at(
-            self.point, monitor=self.monitor, scores=[score], answers=[None], categories=[category]
-        )
+        (label,) = labels_at(self.point, monitor=self.monitor, scores=[score], categories=[category])
         return label
 
 

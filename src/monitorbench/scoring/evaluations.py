@@ -120,7 +120,6 @@ def answers_at(point: OperatingPoint, evaluation: Evaluation) -> Evaluation:
         point,
         monitor=point.thresholds[0].monitor,
         scores=judged.scores,
-        answers=[None] * len(judged),  # a threshold doesn't read them
         categories=[judged.category_names[i] for i in judged.categories.tolist()],
     )
     answers = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}

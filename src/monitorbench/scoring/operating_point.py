@@ -113,21 +113,16 @@ def labels_at(
     *,
     monitor: str,
     scores: Scores,
-    answers: Sequence[Label | None],
     categories: Sequence[str],
 ) -> list[Label | None]:
-    """A label a sample, None where unscored; `scores`, `answers` and `categories` are [samples].
+    """A label a sample by a point with thresholds, None where unscored; both arguments are [samples].
 
-    Greedy passes the answers on; a threshold doesn't read them, so an answer that is no label still
-    gets one where there is a score. Raises `UserError` where the point was calibrated for
-    another monitor than `monitor` or says nothing of a category, `ValueError` for lengths that differ.
+    A threshold doesn't read the judge's answers, so one that is no label still gets one where there is a
+    score. Raises `UserError` where the point was calibrated for another monitor than `monitor` or says
+    nothing of a category, `ValueError` for lengths that differ.
     """
-    if not len(scores) == len(answers) == len(categories):
-        raise ValueError(
-            f"{len(scores)} scores, {len(answers)} answers, {len(categories)} categories: expected as many"
-        )
-    if point.rule == "greedy":
-        return list(answers)
+    if len(scores) != len(categories):
+        raise ValueError(f"{len(scores)} scores, {len(categories)} categories: expected as many")
     if point.thresholds[0].monitor != monitor:
         raise UserError(
             f"the operating point was calibrated for {point.thresholds[0].monitor}, not for {monitor}: "
