@@ -60,9 +60,8 @@ def interval(
     *,
     resamples: int,
     seed: int,
-    confidence: float = 0.95,
 ) -> Interval | None:
-    """The percentile interval of a statistic of weighted samples.
+    """The 95 % percentile interval of a statistic of weighted samples.
 
     `statistic` takes weights [draws, samples] (how often each sample is in each draw) and gives one
     number a draw, NaN where it is undefined there; such draws are left out. None with fewer than two
@@ -73,7 +72,7 @@ def interval(
     if n_groups < 2:
         return None
     batches = draws(n_groups, resamples, seed, per_draw=len(index))
-    return percentiles(np.concatenate([statistic(batch[:, index]) for batch in batches]), confidence)
+    return percentiles(np.concatenate([statistic(batch[:, index]) for batch in batches]))
 
 
 def kind_draws(n_groups: IntArray, resamples: int, seed: int, per_draw: int) -> Iterator[FloatArray]:

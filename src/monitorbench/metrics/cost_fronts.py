@@ -7,13 +7,12 @@ points that are not independent. On the front, lower left is better.
 
 from collections.abc import Mapping, Sequence
 from math import isnan
-from typing import Literal, NamedTuple, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.table import NO_PROMPT, Table
 
 
@@ -81,15 +80,16 @@ def _mean(values: FloatArray) -> float | None:
     return float(values.mean()) if values.any() else None
 
 
-class Correlation(NamedTuple):
-    """Pearson's r over `n` points; r is None where it is undefined, and then so is the interval."""
+class CorrelationFacts(TypedDict):
+    """Pearson's r over `n` monitors; None where it is undefined."""
 
     r: float | None
-    interval: Interval | None
+    r_ci: list[float] | None
+    """Fisher's interval, 95 %; None for fewer than four monitors."""
     n: int
 
 
-def pearson(x: Sequence[float | None], y: Sequence[float | None], confidence: float = 0.95) -> Correlation:
+def pearson(x: Sequence[float | None], y: Sequence[float | None]) -> CorrelationFacts:
     """Pearson's r of the points that have both numbers (None and NaN are left out), and Fisher's interval.
 
     None with fewer than two points or where a column is constant; no interval with fewer than four (Fisher
@@ -102,14 +102,14 @@ def pearson(x: Sequence[float | None], y: Sequence[float | None], confidence: fl
     first, second = first[complete], second[complete]
     n = len(first)
     if n < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
-        return Correlation(None, None, n)
+        return CorrelationFacts(r=None, r_ci=None, n=n)
     from scipy.stats import (
         pearsonr,  # takes most of a second to import, and a single monitor needs none of it
     )
 
     correlation = pearsonr(first, second)
-    interval = Interval(*map(float, correlation.confidence_interval(confidence))) if n > 3 else None
-    return Correlation(float(correlation.statistic), interval, n)
+    ends = [*map(float, correlation.confidence_interval(0.95))] if n > 3 else None
+    return CorrelationFacts(r=float(correlation.statistic), r_ci=ends, n=n)
 
 
 def pareto_front(points: Sequence[tuple[float | None, float | None]]) -> list[int]:

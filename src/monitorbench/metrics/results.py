@@ -4,7 +4,7 @@ from typing import Any, NotRequired, TypedDict
 
 from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.columns import OVERALL
-from monitorbench.metrics.cost_fronts import UsageFacts
+from monitorbench.metrics.cost_fronts import CorrelationFacts, UsageFacts
 from monitorbench.metrics.drift import Drift
 from monitorbench.metrics.marks import ShortcutMarks
 from monitorbench.metrics.prompts import WordingChoice
@@ -41,15 +41,6 @@ class CurvePoint(TypedDict):
     auroc_ci: list[float] | None
     miss_rate: float | None
     false_alarm_rate: float | None
-
-
-class CorrelationFacts(TypedDict):
-    """Pearson's r over `n` monitors; None where it is undefined."""
-
-    r: float | None
-    r_ci: list[float] | None
-    """Fisher's interval, 95 %; None for fewer than four monitors."""
-    n: int
 
 
 class ThresholdFacts(TypedDict):

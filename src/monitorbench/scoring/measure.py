@@ -11,11 +11,10 @@ from monitorbench.config.training import BASELINE_OBJECTIVE
 from monitorbench.corpus.store import n_rows
 from monitorbench.metrics.choice.facts import Recommendation
 from monitorbench.metrics.columns import BoolArray, by_cell, by_stratum, stratum_name
-from monitorbench.metrics.cost_fronts import pearson, rates_by_prompt
+from monitorbench.metrics.cost_fronts import CorrelationFacts, pearson, rates_by_prompt
 from monitorbench.metrics.points_in_words import notes
 from monitorbench.metrics.prompts import add_prompts
-from monitorbench.metrics.rates import as_list
-from monitorbench.metrics.results import SCHEMA_VERSION, CorrelationFacts, DatasetFacts, Results
+from monitorbench.metrics.results import SCHEMA_VERSION, DatasetFacts, Results
 from monitorbench.metrics.summary import Curves, add_numbers
 from monitorbench.metrics.table import BASE, Numbers, Place, Table
 from monitorbench.metrics.trainings import ObjectivePair, objective_tests
@@ -229,6 +228,5 @@ def _correlations(table: Table, adapters: Collection[str]) -> dict[str, Correlat
     facts = {}
     for prompt, rates in rates_by_prompt(table).items():
         points = [of for name, of in rates.items() if name not in adapters]
-        r = pearson([miss for miss, _ in points], [alarm for _, alarm in points])
-        facts[prompt] = CorrelationFacts(r=r.r, r_ci=as_list(r.interval), n=r.n)
+        facts[prompt] = pearson([miss for miss, _ in points], [alarm for _, alarm in points])
     return facts

@@ -65,8 +65,6 @@ class DeploymentDecision(NamedTuple):
     more: MoreFacts | None
     rivals: list[Rival]
     regret: RegretFacts
-    is_cheapest: bool
-    """Whether `best` costs less than flagging nothing, and than flagging everything, where it was chosen."""
     confidence: float
     """Confidence of the intervals on the test split."""
 
@@ -107,7 +105,7 @@ def answer(
             for monitor in contenders
         )
         kind: Kind = "insufficient" if lacks or more is not None else "none"
-        return DeploymentDecision(kind, None, choice, more, [], _no_regret(), False, confidence)
+        return DeploymentDecision(kind, None, choice, more, [], _no_regret(), confidence)
     index, cost = choice.at[best], choice.costs[best]
     assert index is not None
     assert cost is not None
@@ -146,7 +144,6 @@ def answer(
         regret=_regret(contenders, best, deployment, seed)
         if is_calibrated and all(monitor.only is None and monitor.limits is None for monitor in contenders)
         else _no_regret(),
-        is_cheapest=is_cheapest,
         confidence=confidence,
     )
 
