@@ -136,19 +136,6 @@ def test_rates_are_compared_where_both_answered() -> None:
     assert (found["miss_rate_difference"], found["false_alarm_rate_difference"]) == (0, 0)
 
 
-def test_bootstrap_of_a_rate_difference_is_clustered() -> None:
-    """Samples of one question count as one observation in the differences too."""
-    base, tuned = verdicts(0, 0.1), verdicts(1, 1.5)
-
-    def copied(samples: list[Judged]) -> Columns:
-        return columns([replace(one, sample_id=f"{one.sample_id}#{k}") for k in range(4) for one in samples])
-
-    once = difference(columns(base), columns(tuned), **DRAWS)
-    again = difference(copied(base), copied(tuned), **DRAWS)
-    name = "miss_rate_difference"
-    assert once[name].interval == pytest.approx(again[name].interval)
-
-
 def test_an_empty_subset_is_undefined_not_an_error() -> None:
     """An adapter trained on everything has no held-out cells; its report must still come out."""
     found = as_json(difference(columns([]), columns([]), **DRAWS))
