@@ -6,7 +6,6 @@ Property tests draw the same examples every time and are never judged by their s
 
 import os
 import signal
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -70,9 +69,6 @@ def _save_empty(figure: Figure, file: Any, **_: Any) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Write figures empty, which saves four fifths of a page's work, unless the test is about them."""
     Figure.savefig = SAVE if item.get_closest_marker("figures") else _save_empty  # type: ignore[method-assign]
-    page = sys.modules.get("monitorbench.report.recommendation.page")
-    if page is not None:  # it keeps what it drew last
-        page.figures_of.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -178,7 +178,7 @@ def _worst_text(measure: Measure, one: Worst | None) -> str:
     return f"{value} under {one['change']}{how_sure(measure, one)}"
 
 
-def lengths(facts: StressFacts, name: str) -> str | None:
+def lengths(facts: StressFacts, name: str) -> Markup | None:
     """The curves of a stress run's padded texts, as SVG; None where fewer than two lengths were tried."""
     curves = curves_of(facts)
     if not any(len(points) >= _LEAST_LENGTHS for points in curves.values()):

@@ -1,5 +1,6 @@
 """What a monitor sees, compared: a row for each way of asking it, and a picture of what each changes."""
 
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from monitorbench.config.terminal import Console
@@ -64,7 +65,7 @@ def _change(of: SeenDifference | None) -> str:
     return signed_with_interval(of["difference"], of["difference_ci"]) + ("*" if of["shown"] else "")
 
 
-def seen_figure(facts: ViewsFacts) -> str:
+def seen_figure(facts: ViewsFacts) -> Markup:
     """AUROC minus the first way's, with 95 % intervals, and mean tokens of an answer beside it, as SVG."""
     return draw(
         "views", f"AUROC beside {facts['first']}, and tokens, by what is shown", lambda: _figure(facts)

@@ -1,7 +1,8 @@
-"""ROC and reliability under one prompt, as SVG strings; a monitor without scores is not drawn."""
+"""ROC and reliability under one prompt, as SVG; a monitor without scores is not drawn."""
 
 from collections.abc import Callable
 
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -28,13 +29,13 @@ _PANEL = 4.1
 _LOW_FAR = (0.01, 0.05)
 
 
-def roc(results: Results, prompt: str) -> str:
+def roc(results: Results, prompt: str) -> Markup:
     """The share of misbehavior flagged against FAR, with the point each monitor's own answers are at."""
     label = f"ROC curve of each monitor, {prompt} prompt"
     return draw(_name(results, "roc", prompt), label, lambda: roc_figure(results, prompt))
 
 
-def reliability(results: Results, prompt: str) -> str:
+def reliability(results: Results, prompt: str) -> Markup:
     """The share of misbehavior among samples of like scores against their mean score, Wilson bars."""
     label = f"Share of misbehavior by score of each monitor, {prompt} prompt"
     return draw(_name(results, "reliability", prompt), label, lambda: reliability_figure(results, prompt))
@@ -139,7 +140,7 @@ def _line(results: Results, name: str) -> str:
     return "--" if results["table"].is_reference(name) else "-"
 
 
-def learning_curves(results: Results) -> str | None:
+def learning_curves(results: Results) -> Markup | None:
     """Validation AUROC and training loss by step, a row an adapter; None where none were recorded."""
     curves = {name: points for name, points in results["learning_curves"].items() if points}
     if not curves:

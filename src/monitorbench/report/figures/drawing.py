@@ -1,8 +1,9 @@
-"""A matplotlib figure as an SVG string that can stand in a page among others, in the style that all share.
+"""A matplotlib figure as SVG markup that can stand in a page among others, in the style that all share.
 
-Promises: the same figure gives the same bytes; text is drawn as outlines, so that it looks the same
-without the font; no id of one SVG is in another; nothing in it is loaded from elsewhere; it takes the
-page's text colour, so that it can be read on light and on dark. A name is never read as TeX.
+Promises: it is safe to put in as it is, every name in it an outline or escaped; the same figure gives the
+same bytes; text is drawn as outlines, so that it looks the same without the font; no id of one SVG is in
+another; nothing in it is loaded from elsewhere; it takes the page's text colour, so that it can be read on
+light and on dark. A name is never read as TeX.
 """
 
 import io
@@ -13,6 +14,7 @@ from math import dist
 from typing import Any, Literal
 
 import matplotlib
+from markupsafe import Markup
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -101,14 +103,14 @@ def legend(figure: Figure, entries: Iterable[tuple[Artist, str]], size: float = 
     figure.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=size)
 
 
-def draw(identity: str, label: str, paint: Callable[[], Figure]) -> str:
+def draw(identity: str, label: str, paint: Callable[[], Figure]) -> Markup:
     """Paint a figure and write it as SVG; `identity` prefixes its ids, `label` is read aloud."""
     # From the defaults, so that no matplotlibrc of the machine's changes the bytes.
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **_SETTINGS}):
         text = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         paint().savefig(text, format="svg", metadata=nothing)
-    return _embedded(text.getvalue(), re.sub(r"[^A-Za-z0-9-]", "-", identity), label)
+    return Markup(_embedded(text.getvalue(), re.sub(r"[^A-Za-z0-9-]", "-", identity), label))
 
 
 def _embedded(svg: str, prefix: str, label: str) -> str:

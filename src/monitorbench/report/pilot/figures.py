@@ -1,4 +1,4 @@
-"""The pilot's figures as SVG strings: rates, effects, and when interventions were made.
+"""The pilot's figures as SVG: rates, effects, and when interventions were made.
 
 Promises: what is undefined is not drawn; controls stand apart, below the conditions that were tried.
 """
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -35,7 +36,7 @@ class _Placed(NamedTuple):
     y: float
 
 
-def rates(decision: PilotDecision, names: Names) -> str | None:
+def rates(decision: PilotDecision, names: Names) -> Markup | None:
     """p and p* of each condition on one axis; None where there is nothing to draw."""
     if not _placed(decision):
         return None
@@ -43,7 +44,7 @@ def rates(decision: PilotDecision, names: Names) -> str | None:
     return draw("pilot-rates", label, lambda: rates_figure(decision, names))
 
 
-def effects(decision: PilotDecision, names: Names) -> str | None:
+def effects(decision: PilotDecision, names: Names) -> Markup | None:
     """ΔSuccess of each condition in percentage points, and the margin; None where nothing is to be drawn."""
     if not _placed(decision):
         return None
@@ -51,7 +52,7 @@ def effects(decision: PilotDecision, names: Names) -> str | None:
     return draw("pilot-effects", label, lambda: effects_figure(decision, names))
 
 
-def when(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> str | None:
+def when(counts: Mapping[tuple[str, str], Counter[int]], names: Names, last: int) -> Markup | None:
     """Interventions at each step from 0 to `last`, a row of bars for each condition; None without any."""
     if not counts:
         return None

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from markupsafe import Markup
-
 from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.statistics.decision_file import (
@@ -265,10 +263,9 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
             broken=_broken(run.outcomes),
             rows=[_row(condition, name) for condition, name in results],
             undefined=[remark for condition, name in results for remark in _undefined(condition, name)],
-            # Safe to put in as they are: drawn here, every name in them an outline or escaped.
-            rates=_drawn(figures.rates(decision, names)),
-            effects=_drawn(figures.effects(decision, names)),
-            when=_drawn(figures.when(counts, names, max(steps, default=0))),
+            rates=figures.rates(decision, names),
+            effects=figures.effects(decision, names),
+            when=figures.when(counts, names, max(steps, default=0)),
             none_made=[names[key] for key in names if key not in counts],
             per_run=_per_run(run, names),
             without_transcripts=run.transcripts.missing,
@@ -278,10 +275,6 @@ def render_pilot(run: PilotRun, manifest: Mapping[str, object]) -> str:
             made=[("run", run.name), *facts(manifest)],
         )
     )
-
-
-def _drawn(svg: str | None) -> Markup | None:
-    return Markup(svg) if svg else None
 
 
 def is_of_a_pilot(directory: Path) -> bool:

@@ -3,12 +3,8 @@
 Promises: the page keeps what `report.html` promises of text and addresses; there is no script on it.
 """
 
-import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
-
-from markupsafe import Markup
 
 from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
 from monitorbench.metrics.points_in_words import percent, share, threshold
@@ -88,26 +84,14 @@ def page_values(recommendation: Recommendation, training: str = "") -> dict[str,
             called(option["monitor"], option["prompt"], recommendation["options"])
             for option in recommendation["options"][_SHOWN:]
         ],
-        **figures_of(
-            json.dumps({k: v for k, v in recommendation.items() if k in Recommendation.__annotations__})
-        ),
+        "plane": plane(recommendation, options),
+        "cost_figure": cost_by_base_rate(recommendation),
         "data": dataset_name(recommendation["data"]),
         "base_rate": percent(recommendation["settings"]["base_rate"]),
         "n_in_1000": in_1000(1000 * recommendation["settings"]["base_rate"], None),
         "confidence": percent(recommendation["confidence"]),
         "range": f"{low}{DASH}{high}",
         "best": best(recommendation) if recommendation["monitor"] is not None else "",
-    }
-
-
-@lru_cache(maxsize=1)  # the page of a comparison shows those of its recommendation again
-def figures_of(recommendation: str) -> Mapping[str, Markup]:
-    """Draw the figures of a recommendation, which is given as JSON."""
-    drawn: Recommendation = json.loads(recommendation)
-    # Safe to put in as they are: drawn here, every name in them an outline or escaped.
-    return {
-        "plane": Markup(plane(drawn, drawn["options"][:_SHOWN])),
-        "cost_figure": Markup(cost_by_base_rate(drawn)),
     }
 
 

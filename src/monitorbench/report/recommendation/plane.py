@@ -7,6 +7,7 @@ read, or than flagging at random.
 from collections.abc import Sequence
 
 import numpy as np
+from markupsafe import Markup
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -35,11 +36,11 @@ _LEAST_RIGHT = 0.1
 _FINE = np.linspace(0, 1, 1001)
 
 
-def plane(recommendation: Recommendation, options: Sequence[Option]) -> str:
+def plane(recommendation: Recommendation, options: Sequence[Option]) -> Markup:
     """Draw these monitors at their operating points as SVG; empty where none has both rates."""
     points = [(option, at_test) for option in options if (at_test := option["at_test"]) and _rates(at_test)]
     if not points:
-        return ""
+        return Markup()
     label = "Miss rate against false alarm rate of each monitor, and what shortcut checks reach"
     return draw("plane", label, lambda: _figure(recommendation, points))
 
@@ -123,10 +124,10 @@ _DECADES = 5
 """Largest number of powers of ten of cost that are shown."""
 
 
-def cost_by_base_rate(recommendation: Recommendation) -> str:
+def cost_by_base_rate(recommendation: Recommendation) -> Markup:
     """Draw expected cost against base rate as SVG; empty where no monitor has a curve."""
     if not any(_has_curve(option) for option in recommendation["options"]):
-        return ""
+        return Markup()
     label = "Expected cost a sample of each monitor against the base rate, with bands"
     return draw("recommendation", label, lambda: cost_figure(recommendation))
 

@@ -52,7 +52,7 @@ class _Axis(NamedTuple):
         return self.start * share
 
 
-def draw_costs(results: Results, cost: Cost) -> str:
+def draw_costs(results: Results, cost: Cost) -> Markup:
     """AUROC, and below it MR at FAR 5 %, against a cost: a point a monitor and prompt, and the fronts.
 
     A panel is left out where no monitor has its number.
@@ -175,10 +175,7 @@ def against_cost(material: Material) -> Markup:
     }
     rows = overall.costed(results)
     values = {
-        # Safe to put in as they are: drawn here, every name in them an outline or escaped.
-        "figures": [
-            Markup(draw_costs(results, cost)) for cost in COSTS if any(row.costs[cost] for row in rows)
-        ],
+        "figures": [draw_costs(results, cost) for cost in COSTS if any(row.costs[cost] for row in rows)],
         "fronts": [f"Front of {of}, the cheapest first: {', '.join(on)}." for of, on in fronts.items() if on],
         "cascades": [
             f"{shorts[row.monitor]} · {row.prompt} {overall.sent_on_in_words(row.sent_on)}."

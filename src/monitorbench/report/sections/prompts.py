@@ -30,7 +30,7 @@ _NAME = 22
 """Characters that a prompt's name has room for."""
 
 
-def wordings(identity: str, monitor: str, by_prompt: Mapping[str, Numbers], chosen: str | None) -> str:
+def wordings(identity: str, monitor: str, by_prompt: Mapping[str, Numbers], chosen: str | None) -> Markup:
     """AUROC, MR and FAR of a monitor under each of its prompts, with 95 % intervals.
 
     `identity` tells the figure from others of the page; `chosen` is the prompt that validation chose, None
@@ -92,8 +92,7 @@ def by_prompt(material: Material) -> Markup:
     for number, (monitor, block) in enumerate(zip(monitors, prompt_blocks(results), strict=True)):
         choice = choices.get(monitor)
         chosen = choice["chosen"] if choice else None
-        # Safe to put in as it is: drawn here, every name in it an outline or escaped.
-        figure = Markup(wordings(f"wordings-{number}", block.monitor, shared_numbers(table, monitor), chosen))
+        figure = wordings(f"wordings-{number}", block.monitor, shared_numbers(table, monitor), chosen)
         drawn.append((block, chosen, figure))
     values = {
         "drawn": drawn,

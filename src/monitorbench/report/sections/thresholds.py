@@ -45,7 +45,7 @@ _LABELS = {"Qwen3-14B": (7, 1), "Gemini-2.5-Flash": (-3, 6)}
 """Offsets of published names from their arrows' heads, in points, so that none covers another."""
 
 
-def scatter(results: Results, *, other_points: bool = False) -> str:
+def scatter(results: Results, *, other_points: bool = False) -> Markup:
     """Overall MR against FAR, one point a monitor and prompt, with Wilson intervals and the fronts.
 
     Arrows go from a monitor's direct to its evidence prompt. With `other_points` the paper's are drawn too,
@@ -178,8 +178,7 @@ def plane(material: Material) -> Markup:
         return NOTHING
     results = material.results
     values = {
-        # Safe to put in as it is: drawn here, every name in it an outline or escaped.
-        "scatter": Markup(scatter(results, other_points=material.other_points)),
+        "scatter": scatter(results, other_points=material.other_points),
         "other_points": material.other_points,
         "answers": _answers(results),
         "arxiv": ARXIV,
@@ -205,10 +204,9 @@ def other_thresholds(material: Material) -> Markup:
         return NOTHING
     results = material.results
     values = {
-        # Safe to put in as they are: drawn here, every name in them an outline or escaped.
-        "roc": [Markup(figures_curves.roc(results, prompt)) for prompt in material.prompts],
+        "roc": [figures_curves.roc(results, prompt) for prompt in material.prompts],
         "reliability": [
-            Markup(figures_curves.reliability(results, prompt))
+            figures_curves.reliability(results, prompt)
             for prompt in material.prompts
             if figures_curves.has_reliability(results, prompt)
         ],

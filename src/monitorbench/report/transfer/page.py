@@ -96,4 +96,4 @@ def directions(material: Material) -> Markup:
 def learning_curves(material: Material) -> Markup:
     """Validation AUROC and training loss by step."""
     svg = draw_learning_curves(material.results)
-    return fill("learning", {"curves": Markup(svg)}) if svg else NOTHING
+    return fill("learning", {"curves": svg}) if svg else NOTHING
