@@ -17,7 +17,8 @@ from monitorbench.interop.imports.readers.open import stem_of
 from monitorbench.intervention.outcomes import Outcome, read_mapped, read_outcomes, write_outcomes
 from monitorbench.intervention.statistics.analysis import analyse, at_its_error
 from monitorbench.intervention.statistics.decision_file import write_decision
-from monitorbench.report.pilot.printed import show_decision
+from monitorbench.report.pilot.printed import print_decision
+from monitorbench.report.tables.terminal import opened
 from monitorbench.runs.directory import RunDirectory, compared_file
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import run_name
@@ -56,7 +57,7 @@ def run_pilot(study: Study) -> Path:
         write_decision(run.path, decision)
         results |= {"decision": decision.decision, "sentence": decision.sentence}
         results |= {"n_runs": len(source.outcomes), **source.origin}
-    show_decision(decision)
+    print_decision(opened(), decision)
     return run.path
 
 

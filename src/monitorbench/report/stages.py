@@ -4,12 +4,14 @@ import logging
 from pathlib import Path
 
 from monitorbench.config.study import Study
+from monitorbench.config.terminal import Console
 from monitorbench.labelling.stage import is_round
 from monitorbench.metrics.choice.facts import FILE
 from monitorbench.metrics.metrics_json import as_results, to_csv
-from monitorbench.report.control.table import control_rows, show_control
+from monitorbench.report.control.table import control_rows, print_control
 from monitorbench.report.labelled import show_round
-from monitorbench.report.tables.tables import show_tables
+from monitorbench.report.tables.tables import print_tables
+from monitorbench.report.tables.terminal import WIDTH, opened
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.tracking import track_results
@@ -29,7 +31,7 @@ def score(study: Study) -> Path:
         return run
     directory = score_run(study)
     # A sweep's stdout has one directory a run.
-    show_tables(as_results(read_checked(directory, "metrics.json")), stderr=True)
+    print_tables(opened(stderr=True), as_results(read_checked(directory, "metrics.json")))
     return directory
 
 
@@ -42,7 +44,7 @@ def control(study: Study) -> Path:
     write_atomically(directory / "control.csv", to_csv(control_rows(results)))
     write_atomically(directory / "control.html", render_control(results))
     record_files(directory, "control.csv", "control.html")
-    show_control(results)
+    print_control(Console(stderr=True, width=WIDTH), results)
     return directory
 
 

@@ -23,7 +23,7 @@ from monitorbench.metrics.written import DASH, count, signed, signed_interval, s
 from monitorbench.records import reasons_in_words
 from monitorbench.report.figures.drawing import INK, LINES, MARK_ID, colour, draw
 from monitorbench.report.sections.section import NOTHING, Material, fill
-from monitorbench.report.tables.terminal import opened, print_rows, say
+from monitorbench.report.tables.terminal import print_rows, say
 
 COLUMNS = (
     ("change", 26),
@@ -56,11 +56,6 @@ class StressRow(NamedTuple):
     lost: str
     """Answers that the change turned into none."""
     is_worse: bool
-
-
-def show_stress(facts: StressFacts) -> None:
-    """Print the answer, and a row for each change, to stdout at the terminal's width or 80 columns."""
-    print_stress(opened(), facts)
 
 
 def print_stress(console: Console, facts: StressFacts) -> None:

@@ -32,7 +32,8 @@ from monitorbench.report.sections import costs, prompts, rates, samples, thresho
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.section import Material, Section, fill
 from monitorbench.report.sections.thresholds import slider
-from monitorbench.report.tables.tables import show_tables
+from monitorbench.report.tables.tables import print_tables
+from monitorbench.report.tables.terminal import opened
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.report.transfer import page as transfer
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
@@ -185,5 +186,5 @@ def report(study: Study, *, is_brief: bool = False) -> Path:
         write_atomically(written[-1], render_samples(results, judged.runs))
     record_files(directory, *(file.name for file in written))
     track_results(study, directory, "report", files=written)
-    show_tables(results, is_brief=is_brief)
+    print_tables(opened(), results, is_brief=is_brief)
     return directory

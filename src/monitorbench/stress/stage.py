@@ -27,7 +27,8 @@ from monitorbench.judging.logged import runs_of_the_same_judge
 from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.robustness import FILE, STRESS_VERSION, as_stress
 from monitorbench.records import Label, Sample
-from monitorbench.report.stress import show_stress
+from monitorbench.report.stress import print_stress
+from monitorbench.report.tables.terminal import opened
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.files import write_json
 from monitorbench.runs.run_folders import dataset_name, run_name
@@ -99,7 +100,7 @@ def stress(study: Study) -> Path:
         _judge(study, judged, evaluation, changes, points, run)
     else:
         _log.info("stress: reusing %s", run.path)
-    show_stress(as_stress(read_checked(run.path, FILE)))
+    print_stress(opened(), as_stress(read_checked(run.path, FILE)))
     return run.path
 
 

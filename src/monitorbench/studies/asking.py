@@ -20,7 +20,8 @@ from monitorbench.judging.evaluate import evaluate
 from monitorbench.metrics.prompts import choose_wording
 from monitorbench.metrics.views import Asked, compare_views
 from monitorbench.records import Split, UnscoredReason
-from monitorbench.report.tables.tables import show_choice
+from monitorbench.report.tables.tables import print_choice
+from monitorbench.report.tables.terminal import opened
 from monitorbench.report.views import seen_figure, show_views
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_atomically, write_json
@@ -60,7 +61,7 @@ def choose_a_wording(study: Study, compose: Compose) -> Path:
         run, said = _comparison(study, "wording", read, runs, {"data": read[0].data.name})
         with run.recording(study) as results:
             write_json(run.path / WORDING_FILE, choice)
-            show_choice(choice, read[0].monitor)
+            print_choice(opened(), choice, read[0].monitor)
             names = {"none": [], "chosen": [choice["chosen"]], "all": [*by_prompt]}[study.wording.test]
             tested = [judge(by_prompt[name].on_split(Split.TEST)) for name in names]
             results |= {**said, "n": choice["n"], "chosen": choice["chosen"]}

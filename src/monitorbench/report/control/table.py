@@ -7,7 +7,7 @@ from monitorbench.metrics.control.results import BudgetFacts, ControlFacts, Cont
 from monitorbench.metrics.metrics_json import CsvRow, flat
 from monitorbench.metrics.score_facts import in_words
 from monitorbench.metrics.written import DASH, counted, rate, rate_with_interval, signed_with_interval
-from monitorbench.report.tables.terminal import WIDTH, print_rows, say
+from monitorbench.report.tables.terminal import print_rows, say
 
 _FEW = 5
 """Honest tasks above a threshold below which another calibration's may lie far from it."""
@@ -148,11 +148,6 @@ _SAFETY = (
 _FRONT = (("protocol", 17), ("acted", 6), ("safety", 16), ("usefulness", 16))
 _STEPS = (("of steps", 8), ("above", 6), ("safety", 16), ("in time", 7), ("late", 5), ("repeated", 8))
 _DIFFERENCES = (("difference", 18), ("safety of", 28), ("less that of", 28))
-
-
-def show_control(results: ControlResults) -> None:
-    """Print to stderr, at 80 columns: stdout has the run's directory."""
-    print_control(Console(stderr=True, width=WIDTH), results)
 
 
 def print_control(console: Console, results: ControlResults) -> None:

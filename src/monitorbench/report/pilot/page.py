@@ -26,9 +26,10 @@ from monitorbench.intervention.transcripts import EPISODES
 from monitorbench.metrics.written import DASH, counted, interval, p_value, rate, signed, signed_interval
 from monitorbench.report.pilot import figures
 from monitorbench.report.pilot.flips import PilotRun, flips, read_pilot
-from monitorbench.report.pilot.printed import LOCALISATION, show_decision
+from monitorbench.report.pilot.printed import LOCALISATION, print_decision
 from monitorbench.report.samples.marked import MOST_CHARACTERS
 from monitorbench.report.sections.section import PageNumber
+from monitorbench.report.tables.terminal import opened
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import write_atomically
@@ -299,5 +300,5 @@ def report_pilot(directory: Path, runs: Path) -> Path:
     run = read_pilot(directory, manifest, runs)
     write_atomically(directory / "report.html", render_pilot(run, manifest))
     record_files(directory, "report.html")
-    show_decision(run.decision)
+    print_decision(opened(), run.decision)
     return directory

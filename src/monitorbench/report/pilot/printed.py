@@ -18,7 +18,7 @@ from monitorbench.intervention.statistics.decision_file import (
     remarks,
 )
 from monitorbench.metrics.written import DASH, rate, signed_with_interval
-from monitorbench.report.tables.terminal import Columns, opened, print_rows, say
+from monitorbench.report.tables.terminal import Columns, print_rows, say
 from monitorbench.runs.files import write_json
 
 LOCALISATION = "localisation.json"
@@ -37,11 +37,6 @@ _EFFECTS: Columns = (
     ("Holm", 5),
     ("decision", 12),
 )
-
-
-def show_decision(decision: PilotDecision) -> None:
-    """Print to stdout, at the terminal's width or 80 columns."""
-    print_decision(opened(), decision)
 
 
 def print_decision(console: Console, decision: PilotDecision) -> None:

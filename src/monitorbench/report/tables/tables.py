@@ -62,11 +62,6 @@ _PROMPT_COLUMNS = (("prompt", 16), ("unsc.", 5), ("miss rate", 17), ("false alar
 _COST_COLUMNS = (("monitor", 26), ("tokens", 8), ("seconds", 8), ("AUROC", 13), ("MR at FAR 5 %", 13))
 
 
-def show_tables(results: Results, *, stderr: bool = False, is_brief: bool = False) -> None:
-    """Print the tables, at the terminal's width or 80 columns; to stdout, or beside it."""
-    print_tables(opened(stderr=stderr), results, is_brief=is_brief)
-
-
 def print_tables(console: Console, results: Results, *, is_brief: bool = False) -> None:
     """Print the answer first, then what supports it; in brief the thresholds and overall numbers alone."""
     _print_answer(console, results)
@@ -179,12 +174,7 @@ def _print_prompts(console: Console, results: Results) -> None:
         say(console, f"{names[monitor]}: {in_words(choice)}")
 
 
-def show_choice(choice: WordingChoice, monitor: str) -> None:
-    """Print the prompts that one was chosen from to stdout, at the terminal's width or 80 columns."""
-    _print_choice(opened(), choice, monitor)
-
-
-def _print_choice(console: Console, choice: WordingChoice, monitor: str) -> None:
+def print_choice(console: Console, choice: WordingChoice, monitor: str) -> None:
     """A row for each prompt, the chosen one in bold, and the choice in words."""
     start_table(
         console, f"{monitor} by prompt, on the {choice['split']} split   (95 % intervals)", CHOICE_COLUMNS
