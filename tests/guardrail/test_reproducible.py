@@ -15,7 +15,7 @@ from studies import study as composed
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
-from monitorbench.gate.judged import gate_judge
+from monitorbench.gate.stage import gate_judge
 from monitorbench.guardrail.calibrated import read_calibrated
 from monitorbench.guardrail.monitor import open_monitor
 from monitorbench.judging.evaluate import evaluate

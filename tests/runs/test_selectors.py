@@ -18,8 +18,7 @@ from monitorbench.config.study import Study
 from monitorbench.engines.weights import weights_identity
 from monitorbench.runs.directory import KINDS
 from monitorbench.runs.run_folders import Run
-from monitorbench.runs.selectors import by_beginning, by_description, find, resolved
-from monitorbench.runs.wanted import READS, Wanted
+from monitorbench.runs.selectors import READS, Wanted, by_beginning, by_description, find, resolved
 from monitorbench.sweeps.launch import expand, load_stage
 
 ROOT = Path(__file__).resolve().parents[2]

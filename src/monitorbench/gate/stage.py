@@ -1,28 +1,146 @@
-"""`eval/gate.py`: freeze a monitor, check a frozen one, or compare a deployment's scores with frozen ones."""
+"""`eval/gate.py`: freeze a monitor, check a frozen one, or compare a deployment's scores with frozen ones.
+
+The anchors are always asked anew, since an endpoint's model may have changed behind its name: what another
+run answered to the same question is not taken over, however much it has in common. A model that changes while
+it is asked is what a check is there to find: every answer counts, and the names are reported.
+"""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+import monitorbench
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.ending import printable
-from monitorbench.config.study import Study
+from monitorbench.config.engine import Engine, of_any_version, refuse_fast_scores
+from monitorbench.config.monitor import Monitor
+from monitorbench.config.study import Prompt, Study
 from monitorbench.gate.answer import EXIT_CODES, GateAnswer, TestedChange, compare
 from monitorbench.gate.freeze import freeze
 from monitorbench.gate.frozen import Frozen, FrozenGate, add_look, read_frozen_gate, read_gate, read_looks
-from monitorbench.gate.judged import JudgedAnchors, changed, from_run, gate_judge, judge_anew
 from monitorbench.gate.traffic import DRIFT_EXIT_CODES, LastAnchors, compare_traffic, read_traffic
 from monitorbench.interop.imports.conversations import lack_texts
+from monitorbench.judging.display import judging
+from monitorbench.judging.evaluate import judge_name
+from monitorbench.judging.identity import RECORDED_PROMPT, JudgeSpec, judge_spec
+from monitorbench.judging.logged import open_logged, served_models
+from monitorbench.judging.recorded import check_verdicts
 from monitorbench.judging.serving.served import reach
-from monitorbench.metrics.bootstrap import group_index
-from monitorbench.records import reasons_in_words
-from monitorbench.runs.directory import RunDirectory, read_checked
+from monitorbench.metrics.bootstrap import FloatArray, group_index
+from monitorbench.records import Sample, reasons_in_words
+from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import file_sha256, write_json
 from monitorbench.runs.run_folders import run_name
+from monitorbench.runs.tracking import Track
+from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
+from monitorbench.scoring.evaluations import read_evaluation
+
+
+class JudgedAnchors(NamedTuple):
+    """The anchors' scores as the judge gives them now."""
+
+    scores: FloatArray
+    """[samples], NaN where unscored."""
+    unscored: dict[str, int]
+    """How many anchors have no score for which reason; `no_score`: a label alone, which is not read."""
+    served_models: tuple[str, ...]
+    monitorbench: str
+    """The version whose parser read the answers."""
+    cost: float
+
+
+def gate_judge(engine: Engine, monitor: Monitor, prompt: Prompt) -> JudgeSpec:
+    """The configured judge; runs no model.
+
+    Raises `ConfigError` for one that reads other samples first, and for one whose scores depend on the batch.
+    """
+    refuse_fast_scores(engine, "a gate applies")
+    if prompt.shots:
+        raise ConfigError(
+            f"prompt={prompt.name}: its examples are of a training split, which a gate does not have; "
+            "expected a prompt without (prompt.shots=0)"
+        )
+    if monitor.router is not None:
+        raise ConfigError(
+            "monitor.router: learns from a training split, which a gate does not have; expected null"
+        )
+    return judge_spec(monitor, engine, RECORDED_PROMPT if monitor.verdicts else prompt)
+
+
+def judge_anew(
+    engine: Engine, monitor: Monitor, models: Path, spec: JudgeSpec, samples: list[Sample], run: Path
+) -> JudgedAnchors:
+    """Ask about every anchor; the verdicts are in `run`'s logs.
+
+    Raises what `judging.logged.open_logged` and `LoggedJudge.ask` raise. A request that fails is unscored.
+    """
+    engine.api_key()  # what is missing is an error before anything is asked
+    if monitor.verdicts is not None:
+        check_verdicts(monitor.verdicts, monitor.read_as, samples)
+    title, priced = f"{judge_name(monitor, engine)}, {spec.prompt.title}", engine.prices is not None
+    # An endpoint may answer by another version of its model at any time.
+    any_version = spec._replace(engine=of_any_version(spec.engine))
+    with (
+        open_verdict_log(run / VERDICTS) as log,
+        open_failure_log(run / FAILURES) as failures,
+        open_logged(any_version, models, log, failures, run=run) as judge,
+    ):
+        keys, questions = judge.pending(samples)
+        judge.ask(questions, lambda: judging(title, samples, keys, log, Track(), priced=priced))
+        verdicts = [log.entries.get(key) or judge.failed.get(key) for key in keys]
+        scores = [None if verdict is None else verdict.score for verdict in verdicts]
+        lost = [verdict for verdict in verdicts if verdict is None or verdict.score is None]
+        # An answer that is no label may have a score.
+        reasons = Counter("not_asked" if of is None else str(of.unscored or "no_score") for of in lost)
+        return JudgedAnchors(
+            scores=np.array(scores, dtype=np.float64),
+            unscored=dict(reasons),
+            served_models=tuple(served_models(log)),
+            monitorbench=monitorbench.__version__,
+            cost=judge.spent,
+        )
+
+
+def from_run(datasets: Path, directory: Path, samples: list[Sample]) -> tuple[JudgedAnchors, dict[str, Any]]:
+    """The scores of a finished evaluation, and its judge, in place of asking: a combination has no other.
+
+    Raises `UserError` where the run judged another split than the anchors'.
+    """
+    evaluation = read_evaluation(datasets, directory)
+    judged = evaluation.judged
+    ids = judged.sample_ids.to_pylist()
+    score_of = dict(zip(ids, judged.scores.tolist(), strict=True))
+    if missing := [sample.id for sample in samples if sample.id not in score_of]:
+        raise UserError(
+            f"{directory}: judged {len(samples) - len(missing)} of {len(samples)} anchors; expected a run "
+            "over the split that they are from"
+        )
+    scores = np.array([score_of[sample.id] for sample in samples], dtype=np.float64)
+    reason_of = dict(zip(ids, evaluation.reasons.to_pylist(), strict=True))
+    lost = [sample.id for sample, score in zip(samples, scores, strict=True) if np.isnan(score)]
+    manifest = read_finished(directory)
+    served = tuple(manifest["results"].get("served_models") or ())
+    reasons = Counter(str(reason_of[name] or "no_score") for name in lost)
+    version = str(manifest["versions"]["monitorbench"])
+    return JudgedAnchors(scores, dict(reasons), served, version, 0.0), dict(manifest["identity"]["judge"])
+
+
+def changed(frozen: dict[str, Any], now: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Differences of a judge's identity: by dotted key the frozen value and the present one."""
+    changes: dict[str, tuple[Any, Any]] = {}
+    for key in sorted({*frozen, *now}):
+        before, after = frozen.get(key), now.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            changes |= {f"{key}.{inner}": pair for inner, pair in changed(before, after).items()}
+        elif before != after:
+            changes[key] = (before, after)
+    return changes
+
 
 ANSWER = "answer.json"
 _CODES = EXIT_CODES | DRIFT_EXIT_CODES

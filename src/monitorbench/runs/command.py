@@ -26,8 +26,7 @@ from monitorbench.runs.directory import KINDS, LOGS, checked_file
 from monitorbench.runs.files import DIRECTORY_LOCK, is_locked, locked, part_of, unwritable, write_atomically
 from monitorbench.runs.listing import chosen, details, in_words, listed, print_list, size, size_in_words
 from monitorbench.runs.run_folders import Run, State, read_run, runs_in
-from monitorbench.runs.selectors import find, readers, settings
-from monitorbench.runs.wanted import ANY_RUN, COMPARED, Wanted
+from monitorbench.runs.selectors import ANY_RUN, COMPARED, Wanted, find, readers, settings
 
 _ON_THE_WAY = ("episodes", "baselines")
 """Kinds that other stages make for themselves; listed only where asked for."""

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.stress.changes.code import COMMENTS, commented, reformatted
-from monitorbench.stress.changes.renamed import renamed
+from monitorbench.stress.changes.code import COMMENTS, commented, reformatted, renamed
 
 NAMES = ("total", "items", "best", "sum", "n")
 """One a parameter, one a builtin, one that is an attribute and a keyword further below."""

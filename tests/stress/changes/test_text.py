@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kept_things import KEPT, WORDS
 
-from monitorbench.stress.changes import kept, places
 from monitorbench.stress.changes import pieces as dividing
-from monitorbench.stress.changes.kept import kept_spans
-from monitorbench.stress.changes.pieces import pieces
+from monitorbench.stress.changes import places
+from monitorbench.stress.changes.pieces import kept_spans, pieces
 from monitorbench.stress.changes.places import halves
 
 PROGRAM = "def double(n):\n    return 2 * n\n"
@@ -130,7 +129,7 @@ def test_twice_the_text_takes_no_more_than_twice_the_steps(made: Callable[[int],
     assert _steps(made(400)) <= 2 * _steps(made(200)) + 100
 
 
-@pytest.mark.parametrize("module", [dividing, kept, places], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("module", [dividing, places], ids=lambda one: one.__name__)
 def test_no_expression_takes_a_step_back(module: Any):
     """If it failed: the steps within an expression, which nobody counts, would be too many for hostile text.
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from monitorbench.records import Message, Role, Sample, ToolCall
 from monitorbench.stress.changes.change import with_texts
-from monitorbench.stress.changes.kept import kept_spans
-from monitorbench.stress.changes.pieces import FencedText, pieces
+from monitorbench.stress.changes.pieces import FencedText, kept_spans, pieces
 
 PLACES = ("start", "middle", "end")
 _PARAGRAPH, _LINE, _SENTENCE = range(3)

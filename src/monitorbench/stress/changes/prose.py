@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 from monitorbench.records import Sample
 from monitorbench.stress.changes.change import SampleChange, wordings
-from monitorbench.stress.changes.kept import TextSpan, outside, united
-from monitorbench.stress.changes.pieces import in_prose
+from monitorbench.stress.changes.pieces import TextSpan, in_prose, outside, united
 from monitorbench.stress.changes.places import rewritten
 
 _CONTRACTIONS: dict[str, dict[str, str]] = wordings()["contractions"]
