@@ -1,8 +1,8 @@
 """Launching of a sweep: overrides are composed and frozen, and the runs handed to Slurm or started here.
 
-Hydra's launchers (`-m hydra/launcher=slurm` or `local`) and the scripts in `slurm/` all start runs through
-this module. The last line on stdout is the sweep's directory; with `--print-commands` stdout holds commands
-alone, and the directory is on stderr.
+Hydra's launchers (`-m hydra/launcher=slurm` or `local`), which `slurm/submit.py` calls, and `slurm/resume.py`
+start runs through this module. The last line on stdout is the sweep's directory; with `--print-commands`
+stdout holds commands alone, and the directory is on stderr.
 """
 
 import importlib.util
@@ -16,25 +16,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override
 
 from monitorbench.cli.overrides import (
     HYDRA_ERRORS,
     YAML_ERRORS,
-    is_searching,
     one_line,
-    run_overrides,
-    with_quoted_paths,
 )
 from monitorbench.cli.stage import Stage
 from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, Incomplete, UserError
 from monitorbench.config.ending import show_log
-from monitorbench.config.project import composing
 from monitorbench.config.study import Cluster
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.progress import progress
@@ -100,31 +94,6 @@ def load_stage(name: str) -> Stage:
     if not isinstance(stage, Stage):
         raise ConfigError(f"{name}: no script of a stage; {expected}")
     return stage
-
-
-def expand(stage: Stage, overrides: Sequence[str]) -> list[Point]:
-    """Compose the runs in the order of `-m`: comma lists, `choice`, `range`, `glob`, `hydra.sweeper.params`.
-
-    Raises what `compose_points` raises.
-    """
-    with composing(stage.conf):
-        loader = GlobalHydra.instance().config_loader()
-        try:
-            master = loader.load_configuration(
-                stage.name, [*with_quoted_paths(overrides), "hydra.mode=MULTIRUN"], RunMode.MULTIRUN
-            )
-            if is_searching(master.hydra):
-                raise ConfigError(
-                    f"hydra/sweeper={master.hydra.sweeper['_target_']}: expected hydra/sweeper=basic"
-                )
-            runs = run_overrides(master.hydra.overrides.task, master.hydra.sweeper.params or {})
-        except (*HYDRA_ERRORS, *YAML_ERRORS) as error:
-            if isinstance(error, ConfigError):
-                raise
-            raise ConfigError(one_line(error, overrides, stage.conf)) from error
-        if not runs:
-            raise ConfigError(f"{' '.join(overrides)}: no run at all; expected a sweep over something")
-        return compose_points(stage, loader, master, runs)
 
 
 def compose_points(

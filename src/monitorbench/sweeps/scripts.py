@@ -4,12 +4,14 @@ A bad setting is one line and exit code 2, any other foreseen failure one line a
 """
 
 import argparse
+import json
+import sys
 from pathlib import Path
 
 from monitorbench.config.base import ConfigError
 from monitorbench.config.ending import reporting, show_log
 from monitorbench.config.load import read_frozen
-from monitorbench.sweeps.launch import Start, expand, jobs_of, launch, load_stage, start_runs
+from monitorbench.sweeps.launch import Start, jobs_of, load_stage, start_runs
 from monitorbench.sweeps.slurm import failed_or_pending, overview, states
 from monitorbench.sweeps.sweep import read
 
@@ -28,11 +30,16 @@ def submit() -> None:
     with reporting():
         start = _start_of(options, dry_run=options.dry_run)
         stage = load_stage(options.stage)
-        points = expand(stage, options.overrides)
-        if points[0].study.plan:
-            stage.print_plan([point.study for point in points], lambda more: points[0].study)
-        else:
-            launch(options.stage, options.overrides, points, start)
+        settings = {
+            "jobs": "null" if start.jobs is None else start.jobs,
+            "after": json.dumps(start.after),
+            "dry_run": start.dry_run,
+            "print_commands": start.print_commands,
+        }
+        launcher = f"hydra/launcher={'local' if start.is_local else 'slurm'}"
+        typed = [f"hydra.launcher.{name}={value}" for name, value in settings.items()]
+        sys.argv = [options.stage, *options.overrides, "-m", launcher, *typed]
+        stage()
 
 
 def status() -> None:
@@ -62,7 +69,7 @@ def resume() -> None:
         cluster = read_frozen(sweep.file(0, "json")).cluster
         if options.overrides:
             overrides = (*sweep.manifest.points[0], *options.overrides)
-            cluster = expand(load_stage(sweep.manifest.script), overrides)[0].study.cluster
+            cluster = load_stage(sweep.manifest.script).composed_study(overrides).cluster
         start_runs(sweep, failed_or_pending(sweep), cluster, start, jobs_of(start.after))
 
 
