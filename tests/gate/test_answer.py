@@ -42,7 +42,7 @@ def test_a_rise_within_the_promise_is_no_failure():
     now = given.before.copy()
     now[benign[given.before[benign] < 0.54][:24]] = 0.56
     rising = answered(given._replace(now=now), alpha=0.5)
-    assert rising.false_alarm_rate.change.evidence > rising.needed
+    assert rising.false_alarm_rate.evidence > rising.needed
     assert rising.promise.state == "kept"
     broken = answered(given._replace(now=now), alpha=0.05)
     assert broken.promise.state == "broken"

@@ -39,6 +39,8 @@ class NumberChange(NamedTuple):
     margin: float
     n_groups: int
     """Groups with a score both times."""
+    state: State = "open"
+    """What `state` says of it, once it was asked."""
 
 
 def auroc_change(

@@ -20,7 +20,8 @@ from monitorbench.config.ending import printable
 from monitorbench.config.engine import Engine, of_any_version, refuse_fast_scores
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Prompt, Study
-from monitorbench.gate.answer import EXIT_CODES, GateAnswer, TestedChange, compare
+from monitorbench.gate.answer import EXIT_CODES, GateAnswer, PromiseTested, compare
+from monitorbench.gate.change import NumberChange
 from monitorbench.gate.freeze import freeze
 from monitorbench.gate.frozen import Frozen, FrozenGate, add_look, read_frozen_gate, read_gate, read_looks
 from monitorbench.gate.traffic import DRIFT_EXIT_CODES, LastAnchors, compare_traffic, read_traffic
@@ -206,11 +207,16 @@ def _write(
     of_judge, around = changed(frozen.gate.judge, judge), _around(frozen.gate, now)
     differs = of_judge | around
     why = "; ".join([compared.why, *_besides(now, compared, list(of_judge), around)])
+    numbers = {
+        name: value._asdict() if isinstance(value, NumberChange | PromiseTested) else value
+        for name, value in compared._asdict().items()
+        if name not in ("word", "why")
+    }
     answer = {
         "answer": compared.word,
         "exit_code": EXIT_CODES[compared.word],
         "why": why,
-        **_numbers(compared),
+        **numbers,
         "unscored": now.unscored,
         "changed": {key: {"frozen": before, "now": after} for key, (before, after) in differs.items()},
         "served_models": {"frozen": list(frozen.gate.served_models), "now": list(now.served_models)},
@@ -251,24 +257,6 @@ def _besides(
         before, after = around["monitorbench"]
         notes.append(f"frozen by monitorbench {before}, checked by {after}")
     return notes
-
-
-def _numbers(found: GateAnswer) -> dict[str, Any]:
-    return {
-        "n": found.n,
-        "n_scored": found.n_scored,
-        "look": found.look,
-        "needed": found.needed,
-        "has_moved": found.has_moved,
-        "auroc": _tested(found.auroc),
-        "miss_rate": _tested(found.miss_rate),
-        "false_alarm_rate": _tested(found.false_alarm_rate),
-        "promise": found.promise._asdict(),
-    }
-
-
-def _tested(one: TestedChange) -> dict[str, Any]:
-    return {**one.change._asdict(), "state": one.state}
 
 
 def _drift(study: Study, file: Path, traffic: Path) -> Path:
