@@ -22,7 +22,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import sync_playwright
 
-from monitorbench.report.figures.drawing import COLOURS
+from monitorbench.report.drawing import COLOURS
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURE = Path(__file__).with_name("report.png")

@@ -8,8 +8,8 @@ from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strat
 from monitorbench.metrics.metrics_json import as_results, monitor_rows
 from monitorbench.metrics.results import Results
 from monitorbench.report.matrix import matrix
-from monitorbench.report.transfer.effects import effects
-from monitorbench.report.transfer.words import by_word
+from monitorbench.report.tables.effects import effects
+from monitorbench.report.tables.training import by_word
 from monitorbench.report.write import render_report
 
 CELL, MARKED = "safety_permission/qa", "specification_gaming/qa"

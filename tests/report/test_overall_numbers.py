@@ -12,8 +12,8 @@ from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.results import short_names
 from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.metrics.written import amount, rate
-from monitorbench.report.figures import curves as figures_curves
 from monitorbench.report.matrix import matrix
+from monitorbench.report.sections import curves as figures_curves
 from monitorbench.report.sections import thresholds as figures_scatter
 from monitorbench.report.tables.overall import COLUMNS, MORE_COLUMNS, more_rows, overall_rows
 from monitorbench.report.tables.published import PUBLISHED, correlations_in_words

@@ -11,8 +11,8 @@ from recommendation_page import fake_recommendation
 
 from monitorbench.metrics.choice.facts import Kind
 from monitorbench.metrics.robustness import Robustness, Worst
-from monitorbench.report.figures.drawing import Dots
-from monitorbench.report.recommendation.page import page_values, render_recommendation
+from monitorbench.report.drawing import Dots
+from monitorbench.report.recommendation import page_values, render_recommendation
 from monitorbench.report.template import unbroken
 from monitorbench.report.write import render_report
 from monitorbench.scoring.recommendation.words import remarks, sentence

@@ -19,9 +19,9 @@ from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.registry import from_json
 from monitorbench.metrics.table import Place, Table
 from monitorbench.metrics.words import add_corrected
-from monitorbench.report.figures import curves as figures_curves
-from monitorbench.report.figures import curves as figures_learning
 from monitorbench.report.samples.judged import Scores
+from monitorbench.report.sections import curves as figures_curves
+from monitorbench.report.sections import curves as figures_learning
 from monitorbench.report.sections import thresholds as figures_scatter
 from monitorbench.report.sections.answer import details, training_changed
 from monitorbench.report.write import render_report

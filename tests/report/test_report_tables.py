@@ -17,8 +17,8 @@ from monitorbench.metrics.written import (
     rate_with_interval,
     signed_with_interval,
 )
+from monitorbench.report.tables.effects import comparisons
 from monitorbench.report.tables.tables import print_tables
-from monitorbench.report.transfer.effects import comparisons
 
 TREE = fake_tree()
 RESULTS = as_results(TREE)

@@ -10,9 +10,9 @@ from rich.console import Console
 from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.results import Results, short_names
 from monitorbench.metrics.trainings import DirectionsFacts
-from monitorbench.report.transfer import words
-from monitorbench.report.transfer.effects import effects, negative_rows
-from monitorbench.report.transfer.words import print_transfer
+from monitorbench.report.tables import training as words
+from monitorbench.report.tables.effects import effects, negative_rows
+from monitorbench.report.tables.training import print_transfer
 from monitorbench.report.write import render_report
 
 SAFETY, ALL = f"{BASE}+safety_permission", f"{BASE}+all"

@@ -18,10 +18,10 @@ from monitorbench.metrics.table import Place
 from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.written import rate, signed
 from monitorbench.report.matrix import matrix, word
+from monitorbench.report.tables import training as transfer_words
+from monitorbench.report.tables.effects import effects, seed_rows
 from monitorbench.report.tables.published import paper_rows
-from monitorbench.report.transfer import words as transfer_words
-from monitorbench.report.transfer.effects import effects, seed_rows
-from monitorbench.report.transfer.words import print_transfer
+from monitorbench.report.tables.training import print_transfer
 from monitorbench.report.write import render_report
 
 RESULTS = fake_results()

@@ -18,7 +18,7 @@ from monitorbench.metrics.words import Word, counts
 from monitorbench.metrics.words import word as word_of
 from monitorbench.metrics.written import rate, shown, value_of
 from monitorbench.report.sections.section import Material
-from monitorbench.report.transfer.effects import cosine, share_cells, short_training
+from monitorbench.report.tables.effects import cosine, share_cells, short_training
 
 TITLES: dict[Measure, str] = {
     "auroc": "AUROC",

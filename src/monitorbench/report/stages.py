@@ -8,8 +8,8 @@ from monitorbench.config.terminal import Console
 from monitorbench.labelling.stage import is_round
 from monitorbench.metrics.choice.facts import FILE
 from monitorbench.metrics.metrics_json import as_results, to_csv
-from monitorbench.report.control.table import control_rows, print_control
 from monitorbench.report.labelled import show_round
+from monitorbench.report.tables.control import control_rows, print_control
 from monitorbench.report.tables.tables import print_tables
 from monitorbench.report.tables.terminal import WIDTH, opened
 from monitorbench.runs.directory import read_checked, read_finished, record_files
@@ -37,7 +37,7 @@ def score(study: Study) -> Path:
 
 def control(study: Study) -> Path:
     """Evaluate judges as controls, write `control.csv` and `control.html`, and print the table."""
-    from monitorbench.report.control.page import render_control  # draws: matplotlib takes a third of a second
+    from monitorbench.report.control import render_control  # draws: matplotlib takes a third of a second
 
     directory = control_runs(study)
     results = read_checked(directory, "control.json")
@@ -66,7 +66,7 @@ def recommend(study: Study) -> Path:
 def with_page(study: Study, directory: Path) -> Path:
     """Write the page of a recommendation that has none yet; returns the recommendation's directory."""
     if not (directory / PAGE).is_file():
-        from monitorbench.report.recommendation.page import render_recommendation  # draws, as above
+        from monitorbench.report.recommendation import render_recommendation  # draws, as above
 
         page = render_recommendation(read_checked(directory, FILE), read_finished(directory))
         write_atomically(directory / PAGE, page)

@@ -21,7 +21,7 @@ from monitorbench.metrics.robustness import (
 )
 from monitorbench.metrics.written import DASH, count, signed, signed_interval, signed_with_interval
 from monitorbench.records import reasons_in_words
-from monitorbench.report.figures.drawing import INK, LINES, MARK_ID, colour, draw
+from monitorbench.report.drawing import INK, LINES, MARK_ID, colour, draw
 from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.terminal import print_rows, say
 

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from monitorbench.config.terminal import Console
 from monitorbench.metrics.views import AT_THRESHOLDS, SeenDifference, ViewsFacts, in_words
 from monitorbench.metrics.written import DASH, count, rate, rate_with_interval, signed_with_interval
-from monitorbench.report.figures.drawing import COLOURS, INK, MARK_ID, draw, shortened
+from monitorbench.report.drawing import COLOURS, INK, MARK_ID, draw, shortened
 from monitorbench.report.tables.terminal import print_rows, say, start_table
 
 _COLUMNS = (

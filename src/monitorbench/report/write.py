@@ -24,18 +24,17 @@ from monitorbench.metrics.score_facts import MARGIN
 from monitorbench.metrics.written import rate
 from monitorbench.records import Split
 from monitorbench.report import stress
-from monitorbench.report.recommendation.page import title
+from monitorbench.report.recommendation import title
 from monitorbench.report.samples import browsable
 from monitorbench.report.samples.browsable import PAGE, render_samples
 from monitorbench.report.samples.judged import Scores, Worst, read_judged, read_scores, runs_of, worst_of
-from monitorbench.report.sections import costs, prompts, rates, samples, thresholds
+from monitorbench.report.sections import costs, prompts, rates, samples, thresholds, training
 from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.section import Material, Section, fill
 from monitorbench.report.sections.thresholds import slider
 from monitorbench.report.tables.tables import print_tables
 from monitorbench.report.tables.terminal import opened
 from monitorbench.report.template import facts, policy, templates
-from monitorbench.report.transfer import page as transfer
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.run_folders import evaluation_id
@@ -62,13 +61,13 @@ SECTIONS = (
     Section("under changes that keep the label", stress.under_stress),
     Section("miss rate, false alarm rate and AUROC by cell", rates.by_cell),
     Section("where each monitor errs", rates.by_monitor),
-    Section("what training changed", transfer.changes),
-    Section("where transfer is negative", transfer.negative, level=3),
-    Section("which trainings share a direction", transfer.directions, level=3),
-    Section("several seeds of one training", transfer.seeds, level=3),
-    Section("other training objectives", transfer.objectives, level=3),
-    Section("beside the paper's own cells", transfer.paper_cells, level=3),
-    Section("learning curves", transfer.learning_curves, level=3),
+    Section("what training changed", training.changes),
+    Section("where transfer is negative", training.negative, level=3),
+    Section("which trainings share a direction", training.directions, level=3),
+    Section("several seeds of one training", training.seeds, level=3),
+    Section("other training objectives", training.objectives, level=3),
+    Section("beside the paper's own cells", training.paper_cells, level=3),
+    Section("learning curves", training.learning_curves, level=3),
     Section("what a verdict costs", costs.against_cost),
     Section("at other thresholds", thresholds.other_thresholds),
     Section("shortcut checks", thresholds.shortcuts),

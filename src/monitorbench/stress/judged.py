@@ -52,7 +52,6 @@ from monitorbench.runs.tracking import Track
 from monitorbench.runs.verdict_log import (
     FAILURES,
     VERDICTS,
-    FailureLog,
     VerdictLog,
     open_failure_log,
     open_verdict_log,
@@ -104,7 +103,8 @@ def judge_all(
         open_failure_log(judge.run / FAILURES) as failures,
         _engine(judge) as shared,
     ):
-        with _opened(judge, judge.spec, log, failures, shared) as logged_judge:
+        opens = partial(open_judge, shared=shared)
+        with open_logged(judge.spec, judge.models, log, failures, run=judge.run, opens=opens) as logged_judge:
             cases = _asked(
                 judge, logged_judge, UNCHANGED, [(sample, sample) for sample in samples], log, known_verdicts
             )
@@ -119,7 +119,10 @@ def judge_all(
                 prompt = asked_in(change, judge.spec.prompt, is_probe=judge.spec.monitor.head is not None)
                 _say(number, len(changes), change.name, len(samples) if prompt else 0, len(samples))
                 if prompt is not None:
-                    with _opened(judge, judge.asked_with(prompt), log, failures, shared) as logged_judge:
+                    spec = judge.asked_with(prompt)
+                    with open_logged(
+                        spec, judge.models, log, failures, run=judge.run, opens=opens
+                    ) as logged_judge:
                         same = [(sample, sample) for sample in samples]
                         cases += _asked(judge, logged_judge, change.name, same, log, known_verdicts)
     return cases
@@ -148,19 +151,6 @@ def _engine(judge: StressJudging) -> Iterator["LocalModel | None"]:
     folders = [adapter] if adapter else []
     with closing(share_engine(monitor, in_process(engine, "stress"), judge.models, folders)) as shared:
         yield shared
-
-
-@contextmanager
-def _opened(
-    judge: StressJudging,
-    spec: JudgeSpec,
-    log: VerdictLog,
-    failures: FailureLog,
-    shared: "LocalModel | None",
-) -> Iterator[LoggedJudge]:
-    opens = partial(open_judge, shared=shared)
-    with open_logged(spec, judge.models, log, failures, run=judge.run, opens=opens) as logged_judge:
-        yield logged_judge
 
 
 def _asked(

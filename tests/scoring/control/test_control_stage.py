@@ -18,9 +18,9 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split, write_split
 from monitorbench.records import Category, Label, Sample, Split, UnscoredReason, Verdict
-from monitorbench.report.control.page import render_control
-from monitorbench.report.control.table import print_control
+from monitorbench.report.control import render_control
 from monitorbench.report.stages import control
+from monitorbench.report.tables.control import print_control
 from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_finished, record_files
 from monitorbench.runs.provenance import CodeState

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from monitorbench.intervention.statistics.decision_file import WORDS, ConditionResult, PilotDecision
 from monitorbench.intervention.statistics.decision_rule import Decision
-from monitorbench.report.figures.drawing import INK, draw, legend, plain, shortened
+from monitorbench.report.drawing import INK, draw, legend, plain, shortened
 
 Names = Mapping[tuple[str, str], str]
 

@@ -14,9 +14,9 @@ from monitorbench.metrics.results import Results, is_trained
 from monitorbench.metrics.table import BAG_OF_WORDS
 from monitorbench.metrics.written import Finding, finding, rate
 from monitorbench.metrics.written import shown as number
-from monitorbench.report.recommendation.page import page_values
+from monitorbench.report.recommendation import page_values
 from monitorbench.report.sections.section import Material, fill
-from monitorbench.report.transfer.effects import effects
+from monitorbench.report.tables.effects import effects
 
 _ALWAYS = 0.95
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES, Cost, Quality
 from monitorbench.metrics.results import Results, short_names
-from monitorbench.report.figures.drawing import (
+from monitorbench.report.drawing import (
     INK,
     MARK_ID,
     MARKERS,

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from monitorbench.metrics.prompts import shared_numbers
 from monitorbench.metrics.table import Numbers
-from monitorbench.report.figures.drawing import COLOURS, INK, MARK_ID, draw, shortened
+from monitorbench.report.drawing import COLOURS, INK, MARK_ID, draw, shortened
 from monitorbench.report.sections.section import NOTHING, Material, fill
 from monitorbench.report.tables.prompts import COLUMNS, in_words, prompt_blocks
 

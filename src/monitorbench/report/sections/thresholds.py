@@ -20,8 +20,7 @@ from monitorbench.metrics.points_in_words import flagged_above, notes, promise
 from monitorbench.metrics.results import OperatingPointFacts, Results, short_names
 from monitorbench.metrics.table import NO_PROMPT, Numbers
 from monitorbench.metrics.written import interval, rate
-from monitorbench.report.figures import curves as figures_curves
-from monitorbench.report.figures.drawing import (
+from monitorbench.report.drawing import (
     INK,
     LINES,
     MARK_ID,
@@ -35,6 +34,7 @@ from monitorbench.report.figures.drawing import (
     shortened,
 )
 from monitorbench.report.samples.judged import Scores
+from monitorbench.report.sections import curves as figures_curves
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
 from monitorbench.report.tables.published import ARXIV, PUBLISHED, correlations_in_words
 from monitorbench.report.template import visible

@@ -37,7 +37,7 @@ from monitorbench.report.tables.overall import (
 )
 from monitorbench.report.tables.prompts import CHOICE_COLUMNS, choice_rows, in_words, prompt_blocks
 from monitorbench.report.tables.terminal import opened, print_rows, say, say_lines, start_table
-from monitorbench.report.transfer.words import print_transfer
+from monitorbench.report.tables.training import print_transfer
 from monitorbench.runs.directory import is_finished
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.points import points_at

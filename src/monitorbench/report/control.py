@@ -10,7 +10,17 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from monitorbench.metrics.control.results import ControlFacts, ControlResults
-from monitorbench.report.control.table import (
+from monitorbench.report.drawing import (
+    INK,
+    MARK_ID,
+    MARKERS,
+    colour,
+    draw,
+    legend,
+    plain,
+    shortened,
+)
+from monitorbench.report.tables.control import (
     PROTOCOLS,
     answer,
     lacking,
@@ -20,16 +30,6 @@ from monitorbench.report.control.table import (
     percent_with_interval,
     promise,
     which_far,
-)
-from monitorbench.report.figures.drawing import (
-    INK,
-    MARK_ID,
-    MARKERS,
-    colour,
-    draw,
-    legend,
-    plain,
-    shortened,
 )
 from monitorbench.report.template import policy, templates
 

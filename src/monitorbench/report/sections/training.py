@@ -6,12 +6,12 @@ from monitorbench.metrics.marks import headlines_in_words, marks_in_words
 from monitorbench.metrics.registry import Measure
 from monitorbench.metrics.trainings import doses_in_words
 from monitorbench.metrics.written import Finding, finding
-from monitorbench.report.figures.curves import learning_curves as draw_learning_curves
 from monitorbench.report.matrix import cosines, matrix
+from monitorbench.report.sections.curves import learning_curves as draw_learning_curves
 from monitorbench.report.sections.section import NOTHING, Material, PageNumber, fill
+from monitorbench.report.tables.effects import comparisons, effects, negative_rows, seed_rows
 from monitorbench.report.tables.published import ARXIV, paper_rows
-from monitorbench.report.transfer.effects import comparisons, effects, negative_rows, seed_rows
-from monitorbench.report.transfer.words import (
+from monitorbench.report.tables.training import (
     counted_words,
     directions_in_words,
     negative_in_words,

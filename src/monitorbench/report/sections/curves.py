@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from monitorbench.metrics.results import CurvePoint, Results, short_names
 from monitorbench.metrics.summary import Curves
 from monitorbench.metrics.table import NO_PROMPT
-from monitorbench.report.figures.drawing import (
+from monitorbench.report.drawing import (
     COLOURS,
     INK,
     MARK_ID,

@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from monitorbench.metrics.choice.facts import AtTest, Option, Recommendation, Rival
 from monitorbench.metrics.points_in_words import percent
 from monitorbench.metrics.written import amount
-from monitorbench.report.figures.drawing import (
+from monitorbench.report.drawing import (
     CHOICES,
     INK,
     LINES,

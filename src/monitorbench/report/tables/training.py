@@ -19,8 +19,7 @@ from monitorbench.metrics.written import (
     signed_with_interval,
     value_of,
 )
-from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table
-from monitorbench.report.transfer.effects import (
+from monitorbench.report.tables.effects import (
     ComparedTraining,
     Effect,
     comparisons,
@@ -30,6 +29,7 @@ from monitorbench.report.transfer.effects import (
     share_cells,
     short_training,
 )
+from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table
 
 _NONE_FOUND = Word.NO_DIFFERENCE_FOUND
 

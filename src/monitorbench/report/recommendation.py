@@ -10,7 +10,7 @@ from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recom
 from monitorbench.metrics.points_in_words import percent, share, threshold
 from monitorbench.metrics.robustness import worst_lines
 from monitorbench.metrics.written import DASH, amount, amount_interval, interval, rate
-from monitorbench.report.recommendation.plane import cost_by_base_rate, plane
+from monitorbench.report.plane import cost_by_base_rate, plane
 from monitorbench.report.sections.section import PageNumber
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.runs.run_folders import dataset_name

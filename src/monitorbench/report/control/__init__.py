@@ -1,1 +1,0 @@
-"""Views of a control evaluation: the table in 80 columns, the figures, the page."""

@@ -1,1 +1,0 @@
-"""Show the recommendation to a reader: its sentence, its figure, its page."""
