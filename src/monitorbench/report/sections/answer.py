@@ -11,9 +11,7 @@ from markupsafe import Markup
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.points_in_words import inverted_remark
 from monitorbench.metrics.results import Results, is_trained
-from monitorbench.metrics.table import BAG_OF_WORDS
-from monitorbench.metrics.written import Finding, finding, rate
-from monitorbench.metrics.written import shown as number
+from monitorbench.metrics.written import Finding, counted, finding, rate
 from monitorbench.report.recommendation import page_values
 from monitorbench.report.sections.section import Material, fill
 from monitorbench.report.tables.effects import effects
@@ -25,7 +23,7 @@ def answer(material: Material) -> Markup:
     """The decision, the opening paragraph, and what the reader has to mind."""
     results = material.results
     values: dict[str, object] = {
-        "statement": " ".join(statement(results)),
+        "statement": statement(results),
         "details": details(results),
         "full_names": [(short, name) for name, short in material.short_names.items() if short != name],
     }
@@ -33,20 +31,17 @@ def answer(material: Material) -> Markup:
     return fill("answer", {**values, **decision, "doubts": inverted_remark(results)})
 
 
-def statement(results: Results) -> list[str]:
-    """The sentences of the opening paragraph."""
+def statement(results: Results) -> str:
+    """The opening sentence: who judged what, and what is known of it."""
     table, prompts = results["table"], results["table"].prompts()
     judges = [name for name in table.monitors() if not table.is_reference(name)]
     meaning = results["dataset"].get("positive_means", "")
     positive = f"misbehavior, here “{meaning}”," if meaning else "misbehavior"
-    sentences = [
-        f"{_some(len(judges), 'monitor')} judged test samples of the dataset {results['dataset']['name']}, "
+    return (
+        f"{counted(len(judges), 'monitor')} judged test samples of the dataset {results['dataset']['name']}, "
         f"{_listed([_judged_under(results, prompt) for prompt in prompts])}; of each sample "
         f"it is known whether it is {positive} or benign."
-    ]
-    if BAG_OF_WORDS in table.monitors() and judges:
-        sentences.append(_bag_of_words_headline(results, judges))
-    return sentences
+    )
 
 
 def details(results: Results) -> list[str]:
@@ -82,41 +77,6 @@ def training_changed(results: Results) -> str:
     return f"{counts}{left_out} AUROC compares rankings at all thresholds; the table's miss rates are at one."
 
 
-def _bag_of_words_headline(results: Results, judges: Sequence[str]) -> str:
-    above: list[str] = []
-    comparable = incomparable = 0
-    reference = results["table"].lookup(BAG_OF_WORDS, "", OVERALL)
-    for name in judges:
-        for prompt in results["table"].prompts_of(name):
-            numbers = results["table"].lookup(name, prompt, OVERALL)
-            if (
-                reference is None
-                or numbers is None
-                or None in (numbers["auroc"].low, reference["auroc"].high)
-            ):
-                continue
-            if numbers["n"].value != reference["n"].value:
-                incomparable += 1
-                continue
-            comparable += 1
-            if (numbers["auroc"].low or 0) > (reference["auroc"].high or 0):
-                above.append(f"{name} ({prompt}, {number(numbers['auroc'])})")
-    if reference is None or not comparable:
-        return "No monitor was run on the same samples as bag of words, so they are not compared."
-    beside = (
-        f"bag of words, which sees only which words occur "
-        f"({number(reference['auroc'])}, n = {reference['n'].whole})"
-    )
-    omitted = (
-        f" {_some(incomparable, 'run')} on other samples cannot be set beside it." if incomparable else ""
-    )
-    if not above:
-        return (
-            f"No monitor's AUROC interval lies above that of {beside}: none is shown to be reading.{omitted}"
-        )
-    return f"The AUROC interval of {_listed(above)} lies above that of {beside}.{omitted}"
-
-
 def _one_sided(results: Results, monitor: str) -> list[str]:
     """Prompts under which a monitor gives nearly everything the same answer: both rates say nothing more."""
     sentences: list[str] = []
@@ -134,10 +94,6 @@ def _one_sided(results: Results, monitor: str) -> list[str]:
                 "its answers hardly separate, its score may."
             )
     return sentences
-
-
-def _some(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _listed(names: Sequence[str]) -> str:
