@@ -10,7 +10,7 @@ from rich.console import Console
 
 from monitorbench.metrics.cost_fronts import COSTS, QUALITIES
 from monitorbench.metrics.metrics_json import as_results
-from monitorbench.report.sections.costs import against_cost_figure, draw_costs
+from monitorbench.report.sections.costs import against_cost_figure
 from monitorbench.report.tables.overall import costed, number, on_the_front, sent_on_in_words
 from monitorbench.report.tables.tables import print_costs
 from monitorbench.report.template import unbroken
@@ -105,14 +105,6 @@ def test_numbers_are_short() -> None:
     """`2.5e-04` is no price that one reads."""
     values = {251.4: "251", 1204.2: "1,204", 12.345: "12.3", 0.25: "0.25", 0.0001234: "0.000123", None: "–"}
     assert {value: number(value) for value in values} == values
-
-
-def test_names_are_drawn_as_text_only() -> None:
-    """A monitor's name comes from a file: it is never TeX, and never markup."""
-    found = copy.deepcopy(TREE)
-    for key in ("monitors", "usage"):
-        found[key]["$x<script>$"] = found[key].pop(BASE)
-    assert "<script>" not in draw_costs(as_results(found), "tokens")
 
 
 def printed(results, encoding: str = "utf-8") -> str:

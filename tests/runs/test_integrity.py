@@ -1,7 +1,6 @@
 """What was written is compared when it is read: a flipped bit or an edited label never passes."""
 
 import json
-import random
 import re
 import shutil
 from collections.abc import Callable
@@ -96,19 +95,6 @@ def test_a_shard_more_or_less_is_refused(data: Path):
         read_split(data, Split.TEST)
 
 
-def test_no_flipped_bit_of_a_split_passes(data: Path):
-    """Six of four hundred changed samples in silence, when Parquet's own checks were all there was."""
-    (shard,) = (data / "test").glob("*.parquet")
-    whole = shard.read_bytes()
-    rng = random.Random(14)
-    for _ in range(100):
-        shard.write_bytes(flipped(whole, rng.randrange(8 * len(whole))))
-        with pytest.raises(UserError):
-            read_split(data, Split.TEST)
-    shard.write_bytes(whole)
-    assert read_split(data, Split.TEST)
-
-
 @pytest.mark.parametrize("change", [{"status": "running"}, {"results": {"n": 7}}, {"files": {}}])
 def test_an_edited_manifest_is_refused(data: Path, change: dict[str, Any]):
     """It says what a run is; edited, a run passes for another."""
@@ -116,21 +102,6 @@ def test_an_edited_manifest_is_refused(data: Path, change: dict[str, Any]):
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(UserError, match=r"manifest\.json: not as a stage wrote it"):
         read_finished(data)
-
-
-def test_no_flipped_bit_of_a_manifest_passes(data: Path):
-    """But for those between the values, which say nothing."""
-    path = data / "manifest.json"
-    whole, before = path.read_bytes(), read_finished(data)
-    rng = random.Random(14)
-    refused = 0
-    for _ in range(300):
-        path.write_bytes(flipped(whole, rng.randrange(8 * len(whole))))
-        try:
-            assert read_finished(data) == before
-        except UserError:
-            refused += 1
-    assert refused > 250
 
 
 @pytest.fixture

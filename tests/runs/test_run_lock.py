@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,7 +15,6 @@ from monitorbench.config.study import Study
 from monitorbench.corpus import build
 from monitorbench.runs import keyed_log
 from monitorbench.runs.directory import RunDirectory, is_finished
-from monitorbench.runs.files import locked
 from monitorbench.runs.verdict_log import open_verdict_log
 
 HOLD = """
@@ -87,21 +85,6 @@ def test_of_two_builds_the_second_waits_and_takes_the_firsts(
         process.kill()
         assert {one.get(120) for one in waiting} == {directory}
     assert is_finished(directory)
-
-
-def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path):
-    """An engine's worker that outlives a killed parent would lock the run for good."""
-    with locked(tmp_path / ".lock"):
-        child = os.fork()
-        if child == 0:
-            time.sleep(60)
-            os._exit(0)
-    try:
-        with locked(tmp_path / ".lock", wait=True):  # which a child closes as soon as it begins
-            assert os.waitpid(child, os.WNOHANG) == (0, 0), "it was free when the child had ended"
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
 
 
 @pytest.fixture

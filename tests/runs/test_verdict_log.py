@@ -52,21 +52,8 @@ def test_verdicts_come_back(tmp_path_factory: pytest.TempPathFactory, given: lis
     assert path.read_bytes().count(b"\n") == len(given)
 
 
-@given(verdicts, st.data())
-@draws(60)
-def test_a_torn_last_line_is_owed_and_nothing_else(
-    tmp_path_factory: pytest.TempPathFactory, given: list[Verdict], data: st.DataObject
-):
-    """A machine that died while writing costs one verdict: not the log, and not a wrong number."""
-    path = tmp_path_factory.getbasetemp() / "torn" / "verdicts.jsonl"
-    write(path, given)
-    whole = path.read_bytes()
-    cut = data.draw(st.integers(0, len(whole)), label="cut")
-    _check_cut(path, given, whole, cut)
-
-
 def test_a_log_may_be_torn_at_any_byte(tmp_path: Path):
-    """The same at every single offset, the middle of a character and the line's end included."""
+    """A machine that died while writing costs one verdict: not the log, and not a wrong number."""
     given = [verdict("a", answer="no é😀"), verdict("b", None), verdict("c", quotes=("漢",))]
     path = tmp_path / "verdicts.jsonl"
     write(path, given)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from monitorbench.sweeps.slurm import RunState, State, overview, states
+from monitorbench.sweeps.slurm import states
 from monitorbench.sweeps.sweep import read
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
@@ -137,62 +137,3 @@ def test_a_stopped_run_is_pending_and_resumes(desk: Path, root: Path, python: Py
         worker.wait()
         assert (sweep / "run-000.running").exists()
         assert _counts(sweep) == {"pending": 2}
-
-
-# --- the queue -----------------------------------------------------------------------------------------
-
-
-def _shim(folder: Path, name: str, text: str) -> None:
-    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-    (folder / name).chmod(0o755)
-
-
-def _planned(desk: Path, n: int) -> Path:
-    sweep = desk / "runs" / "sweeps" / "echo-1"
-    sweep.mkdir(parents=True)
-    (sweep / "manifest.json").write_text(
-        json.dumps(
-            {
-                "script": str(desk / "train" / "echo.py"),
-                "folder": str(desk),
-                "overrides": [],
-                "points": [[f"seed={run}", "training.name=" + "x" * 90] for run in range(n)],
-                "git_commit": None,
-                "submissions": [{"job": 41, "runs": list(range(n)), "at": "2026-01-01T00:00:00+00:00"}],
-            }
-        )
-    )
-    return sweep
-
-
-@pytest.mark.slow
-def test_the_queue_and_slurms_memory_tell_the_rest(desk: Path, monkeypatch, python: Python):
-    """A run killed for its memory leaves no marker; one that still waits must not be started twice."""
-    sweep = _planned(desk, 7)
-    (sweep / "run-000.done").symlink_to(desk)
-    (sweep / "run-001.failed").write_text("137\n")
-    tools = desk / "tools"
-    tools.mkdir()
-    queue = [f"2|RUNNING|41|{sweep}", f"3|PENDING|41|{sweep}", "4|RUNNING|40|/another/sweep"]
-    _shim(tools, "squeue", f"printf '%s\\n' {' '.join(repr(line) for line in queue)}")
-    _shim(tools, "sacct", "printf '41_4|OUT_OF_MEMORY\\n41_5|CANCELLED by 0\\n41_[6]|PENDING\\n'")
-    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    assert states(read(sweep)) == [
-        RunState(State.DONE),
-        RunState(State.FAILED, "exit 137"),
-        RunState(State.RUNNING, "job 41"),
-        RunState(State.QUEUED, "job 41"),
-        RunState(State.FAILED, "out_of_memory"),
-        RunState(State.PENDING, "cancelled"),
-        RunState(State.PENDING),
-    ]
-    shown = overview(read(sweep), states(read(sweep)))
-    assert "1 done, 1 running, 1 queued, 2 failed, 2 pending" in shown
-    assert all(len(line) <= 80 for line in shown.splitlines())
-    _shim(tools, "sacct", "exit 1")
-    _shim(tools, "scontrol", "echo 'JobId=45 ArrayTaskId=4 JobName=x JobState=NODE_FAIL Reason=y'")
-    assert states(read(sweep))[4:6] == [RunState(State.FAILED, "node_fail"), RunState(State.PENDING)]
-    _shim(tools, "squeue", "echo 'slurm_load_jobs error: no controller' >&2; exit 1")
-    refused = python("slurm/status.py", str(sweep), path=str(tools))
-    assert refused.returncode == 1
-    assert refused.stderr == "error: squeue: slurm_load_jobs error: no controller\n"

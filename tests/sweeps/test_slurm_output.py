@@ -230,3 +230,12 @@ def test_a_person_s_defaults_hide_no_job(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SQUEUE_PARTITION", "gpu")
     assert states(_sweep(tmp_path, 4242))[0] == RunState(State.QUEUED, "job 4242")
+
+
+def test_a_queue_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Taken for an empty one, all runs would be submitted again."""
+    (tmp_path / "squeue").write_text("#!/bin/sh\necho 'slurm_load_jobs error: no controller' >&2; exit 1\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(UserError, match="squeue: slurm_load_jobs error: no controller"):
+        states(_sweep(tmp_path, 4242))
