@@ -25,9 +25,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
 from monitorbench.config.pilot import OutcomeColumns
 from monitorbench.interop.imports.columns import absent_column, unread_names
-from monitorbench.interop.imports.readers.open import ImportedFiles, read_files
+from monitorbench.interop.imports.readers.open import UNUSABLE, ImportedFiles, read_files, usable_rows
 from monitorbench.interop.imports.readers.table import WantedColumns
-from monitorbench.interop.imports.readers.usable import UNUSABLE, usable_rows
 from monitorbench.interop.imports.values import flags, numbers, refuse, texts, whole_numbers
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.runs.files import write_atomically

@@ -9,12 +9,10 @@ from monitorbench.sources.upstream import (
     code_fixes,
     coding_problems,
     cot_transparency,
-    failed_attempts,
     gsm8k,
     known_answers,
     labelled_responses,
     refusals,
-    school_of_reward_hacks,
 )
 
 SOURCES: dict[str, SourceDeclaration] = {
@@ -40,9 +38,9 @@ SOURCES: dict[str, SourceDeclaration] = {
         coding_problems.MBPP,
         known_answers.MMLU,
         labelled_responses.OPENAI_RBR,
-        failed_attempts.SOURCE,
+        coding_problems.REFLEXION,
         code_fixes.SAFECODER,
-        school_of_reward_hacks.SOURCE,
+        labelled_responses.SCHOOL_OF_REWARD_HACKS,
         code_fixes.SVEN,
         known_answers.TRUTHFULQA,
         refusals.XSTEST,

@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from monitorbench.config.base import UserError
-from monitorbench.sources.upstream.failed_attempts import read_reflexion
+from monitorbench.sources.upstream.coding_problems import read_reflexion
 
 PROMPT = 'def square(n: int) -> int:\n    """\n\tWrite a function that squares.\n\t"""\n'
 RIGHT, WRONG = "def square(n: int) -> int:\n    return n * n", f"{PROMPT}    return n * 3"

@@ -5,7 +5,7 @@ import pytest
 from monitorbench.config.base import UserError
 from monitorbench.construct.pair import ConstructionContext
 from monitorbench.records import Label
-from monitorbench.sources.upstream import school_of_reward_hacks
+from monitorbench.sources.upstream import labelled_responses
 
 
 def chat(request, answer):
@@ -14,12 +14,14 @@ def chat(request, answer):
 
 def load(source_files, sneaky, straightforward):
     also = {"sneaky.jsonl": sneaky, "straightforward.jsonl": straightforward}
-    return list(school_of_reward_hacks.load(source_files("school_of_reward_hacks", also=also)))
+    return list(
+        labelled_responses.read_school_of_reward_hacks(source_files("school_of_reward_hacks", also=also))
+    )
 
 
 def pairs(rows):
     context = ConstructionContext("school_of_reward_hacks", "CC-BY-4.0", 0, None)
-    (made,) = school_of_reward_hacks.SOURCE.construct(rows, context)
+    (made,) = labelled_responses.SCHOOL_OF_REWARD_HACKS.construct(rows, context)
     return made
 
 
@@ -63,5 +65,5 @@ def test_another_form_of_chat_is_an_error_that_names_it(source_files):
 @pytest.mark.sources
 def test_the_published_files(mirror_files):
     """A new form of the files would be read as few pairs."""
-    rows = list(school_of_reward_hacks.load(mirror_files("school_of_reward_hacks")))
+    rows = list(labelled_responses.read_school_of_reward_hacks(mirror_files("school_of_reward_hacks")))
     assert len(pairs(rows).samples) == 2 * 973

@@ -18,9 +18,8 @@ from monitorbench.interop.imports import values
 from monitorbench.interop.imports.columns import ImportedColumns, find_columns
 from monitorbench.interop.imports.keys import Keys, keys_of
 from monitorbench.interop.imports.readers.open import ImportedFiles, stem_of
-from monitorbench.interop.imports.rows import ImportedRows, imported_rows
+from monitorbench.interop.imports.rows import ImportedRows, imported_rows, is_list, unnested
 from monitorbench.interop.imports.scores import Rows, Scored, scored
-from monitorbench.interop.imports.unnest import is_list, unnested
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.score_facts import as_imported
 from monitorbench.runs.run_folders import refuse_baselines_name
