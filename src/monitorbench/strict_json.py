@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any, NamedTuple, NoReturn
 
 _LENIENT = json.JSONDecoder(strict=False)
+_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _BLANK = re.compile(r"[ \t\r\n]*")
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -125,3 +126,16 @@ def _without_halves(value: Any, field: str = "") -> None:
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_number, parse_float=_finite)
+
+
+def parsed(value: object) -> object:
+    """The value that a text writes as JSON; any other value, or other text, as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def as_json(value: object) -> str:
+    """Return a value's JSON, on one line."""
+    return _ENCODE(value)

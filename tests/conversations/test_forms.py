@@ -19,7 +19,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
 from monitorbench.conversations.chats import chat_in, is_chat, messages_in, unread_content
 from monitorbench.conversations.read import NoChat, UnknownContent
-from monitorbench.interop.guardrail import litellm
+from monitorbench.interop import litellm
 from monitorbench.interop.imports.columns import find_columns
 from monitorbench.interop.imports.conversations import read_side
 from monitorbench.interop.imports.keys import keys_of

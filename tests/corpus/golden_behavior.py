@@ -13,12 +13,12 @@ from studies import study
 
 from monitorbench.config.datasets import SplitShares
 from monitorbench.config.sources import Cues
+from monitorbench.construct import answer_incentive as incentive
 from monitorbench.construct import counterfactual, pair
-from monitorbench.construct.answers import incentive
 from monitorbench.construct.code import incentive as special_cased
+from monitorbench.construct.code import juliet as functions
 from monitorbench.construct.code import pair as code_pair
 from monitorbench.construct.cues import cue, published_answers, questions
-from monitorbench.construct.juliet import functions
 from monitorbench.construct.pair import ConstructionContext
 from monitorbench.construct.reasoning import cued_solutions, incentive_solutions
 from monitorbench.construct.reasoning import incentive as incentive_reasoning

@@ -19,7 +19,7 @@ from scripted_monitor import NAME, Running, by_number, monitor_of, running, scri
 
 from monitorbench.guardrail.decision import read_lines
 from monitorbench.guardrail.service import PATH
-from monitorbench.interop.guardrail import litellm
+from monitorbench.interop import litellm
 from monitorbench.judging.serving import connection
 from monitorbench.judging.serving import http as server
 from monitorbench.records import Sample, Verdict

@@ -17,7 +17,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
 from monitorbench.guardrail.decision import AppendedLog, open_appended, read_lines
 from monitorbench.guardrail.service import Guardrail, serving
-from monitorbench.interop.guardrail import litellm
+from monitorbench.interop import litellm
 from monitorbench.judging.serving.http import HttpAnswer, Refusal
 from monitorbench.records import Sample, Verdict
 from monitorbench.scoring.operating_point import threshold_point

@@ -224,10 +224,10 @@ def test_shown_expressions_mean_what_they_say(expression: str, value: Fraction) 
     assert evaluate(expression) == value
 
 
-@pytest.mark.parametrize("text", ["__import__('os')", "2 ** 3", "x + 1"])
+@pytest.mark.parametrize("text", ["__import__('os')", "2 ** 3 ** 9", "x + 1"])
 def test_only_arithmetic_is_evaluated(text: str) -> None:
     """Text from a data set would be run as code."""
-    with pytest.raises(ValueError, match="not an arithmetic expression"):
+    with pytest.raises(ValueError, match=r"only numbers|a power has to be"):
         evaluate(text)
 
 

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from monitorbench.construct.answers.stated import extract_answer, extract_choice
 from monitorbench.construct.code.task import ExecutionResult, HiddenTests, judged_attempt
 from monitorbench.construct.pair import (
     AGREED,
@@ -34,6 +33,7 @@ from monitorbench.construct.pair import (
     make_pair,
     truth,
 )
+from monitorbench.construct.stated_answers import extract_answer, extract_choice
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task, Truth
 
 VERSION = ConstructionVersion("counterfactual_cue", 4)

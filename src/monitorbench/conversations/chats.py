@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from monitorbench import strict_json
 from monitorbench.conversations import quiet
 from monitorbench.conversations.forms import ITEMS, MARKS, ROLES
-from monitorbench.conversations.pieces import as_json
 from monitorbench.conversations.read import MessageReader, NoChat, UnknownContent, kind_of
 from monitorbench.conversations.speakers import is_spoken
 from monitorbench.records import Message, Role
+from monitorbench.strict_json import as_json
 
 _SYSTEM = (
     "system",

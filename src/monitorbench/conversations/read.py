@@ -5,14 +5,15 @@ has it, or unknown; what is unknown is shown as JSON or refused with its place, 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from monitorbench.conversations import quiet
 from monitorbench.conversations.forms import CALL, ITEMS, MESSAGE, ROLES, part_form
-from monitorbench.conversations.pieces import Pieces, as_json, parsed
 from monitorbench.conversations.speakers import with_roles
 from monitorbench.conversations.uses import Form, Use
 from monitorbench.records import Message, Role, ToolCall
+from monitorbench.strict_json import as_json, parsed
 
 UnknownContent = Literal["show", "refuse"]
 """Treatment of content of an unknown form: show it to the judge as it stands, or refuse it with its place."""
@@ -23,6 +24,44 @@ _DEEPEST = 40
 
 class NoChat(ValueError):
     """Raised for what can't be read as chat messages; the text is one line with the place."""
+
+
+@dataclass
+class _Pieces:
+    """Content of the fields of one object."""
+
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    results: list[tuple[str, str]] = field(default_factory=list)
+    """Id of the call, and what the tool gave."""
+    link: str = ""
+
+    def append(self, others: "_Pieces") -> None:
+        """Append what other parts of the same content say."""
+        self.texts += others.texts
+        self.thoughts += others.thoughts
+        self.calls += others.calls
+        self.results += others.results
+        self.link = self.link or others.link
+
+    def merge(self, others: "_Pieces") -> None:
+        """Append what another field says, less what it repeats: some servers say the same under two names."""
+        if others.texts == self.texts:
+            others.texts = []
+        others.thoughts = [text for text in others.thoughts if text not in self.thoughts]
+        own_calls = [_compared(call) for call in self.calls]
+        calls, others.calls = others.calls, []
+        for call in calls:
+            if _compared(call) in own_calls:
+                own_calls.remove(_compared(call))
+            else:
+                others.calls.append(call)
+        self.append(others)
+
+
+def _compared(call: ToolCall) -> tuple[str, str, str]:
+    return call.id, call.name, as_json(parsed(call.arguments))
 
 
 class MessageReader:
@@ -69,12 +108,12 @@ class MessageReader:
         results = (Message(role=Role.TOOL, content=text, tool_call_id=id_) for id_, text in pieces.results)
         return [message, *results]
 
-    def _object(self, given: Mapping[str, Any], form: Form, where: str, depth: int) -> Pieces:
+    def _object(self, given: Mapping[str, Any], form: Form, where: str, depth: int) -> _Pieces:
         """Read an object by its form."""
         if depth > _DEEPEST:
             raise NoChat(f"{where[:120]}…: parts inside parts, more than {_DEEPEST} levels; flatten them")
         flat = _unboxed(given, form)
-        pieces = Pieces()
+        pieces = _Pieces()
         unknown = {
             name: value
             for name, value in flat.items()
@@ -175,13 +214,13 @@ class MessageReader:
         pieces.results += [(call_id, _joined(results))] if results else []
         return pieces
 
-    def _parts(self, given: object, where: str, depth: int) -> Pieces:
+    def _parts(self, given: object, where: str, depth: int) -> _Pieces:
         """Read a text, a part, or a list of parts."""
         if isinstance(given, str):
-            return Pieces([given])
+            return _Pieces([given])
         if isinstance(given, Mapping):
             return self._part(given, where, depth)
-        pieces = Pieces()
+        pieces = _Pieces()
         if not isinstance(given, list):
             self._refuse(where, f"{kind_of(given)} is no text and no list of parts")
             pieces.texts.append(as_json(given))
@@ -190,26 +229,26 @@ class MessageReader:
             pieces.append(self._part(entry, f"{where}.{number}", depth))
         return pieces
 
-    def _part(self, given: object, where: str, depth: int) -> Pieces:
+    def _part(self, given: object, where: str, depth: int) -> _Pieces:
         if isinstance(given, str):
-            return Pieces([given])
+            return _Pieces([given])
         form = part_form(given) if isinstance(given, Mapping) else None
         if isinstance(given, Mapping) and form is not None:
             return self._object(given, form, where, depth + 1)
         kind = given.get("type") if isinstance(given, Mapping) else kind_of(given)
         self._refuse(where, f"a part of unknown type {str(kind)[:40]!r}")
-        return Pieces([as_json(given)])
+        return _Pieces([as_json(given)])
 
-    def _value(self, given: object, where: str, depth: int) -> Pieces:
+    def _value(self, given: object, where: str, depth: int) -> _Pieces:
         """Read text or known parts; any other value is its JSON."""
         listed = given if isinstance(given, list) else [given]
         are_parts = (isinstance(entry, Mapping) and part_form(entry) is not None for entry in listed)
         if isinstance(given, str) or (listed and all(are_parts)):
             return self._parts(given, where, depth)
-        return Pieces([as_json(given)])
+        return _Pieces([as_json(given)])
 
-    def _calls(self, given: object, where: str, depth: int) -> Pieces:
-        pieces = Pieces()
+    def _calls(self, given: object, where: str, depth: int) -> _Pieces:
+        pieces = _Pieces()
         for number, call in enumerate(given if isinstance(given, list) else [given]):
             place = f"{where}.{number}" if isinstance(given, list) else where
             if not isinstance(call, Mapping):

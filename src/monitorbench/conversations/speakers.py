@@ -14,7 +14,7 @@ Promise: fields are renamed or moved, and none is dropped: what a form does not 
 from collections.abc import Mapping
 from typing import Any
 
-from monitorbench.conversations.pieces import parsed
+from monitorbench.strict_json import parsed
 
 _SHAREGPT = {
     "system": "system",

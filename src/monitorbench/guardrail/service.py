@@ -29,8 +29,8 @@ from monitorbench.guardrail.decision import (
     reason,
 )
 from monitorbench.guardrail.monitor import GuardrailVerdict, OpenMonitor
-from monitorbench.interop.guardrail import litellm
-from monitorbench.interop.guardrail.telemetry import evaluation_event
+from monitorbench.interop import litellm
+from monitorbench.interop.telemetry import evaluation_event
 from monitorbench.judging.serving.asked import asked_in, category_in, json_in, sample_asked
 from monitorbench.judging.serving.connection import HttpAnswer, Refusal
 from monitorbench.judging.serving.http import HttpServer, Limits, listening

@@ -12,8 +12,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
-from monitorbench.construct import counterfactual, pair
-from monitorbench.construct.answers import incentive as answer_incentive
+from monitorbench.construct import answer_incentive, counterfactual, pair
 from monitorbench.construct.code import incentive as code_incentive
 from monitorbench.construct.pair import Constructed, ConstructionContext, ConstructionVersion
 from monitorbench.records import Construction, Task

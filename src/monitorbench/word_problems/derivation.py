@@ -3,6 +3,10 @@
 Promises: a value is never written by hand. `Work.calc` evaluates the expression it shows with
 rational arithmetic, so a step is true unless a slip was asked for, and a slip is carried through
 all later steps as a solver who made it would.
+
+Arithmetic is bounded, so that no expression takes long or much memory, an agent's own neither: the text is
+parsed as Python and evaluated node by node; names, calls and everything else but numbers and operators are
+refused, and nothing is ever run.
 """
 
 import ast
@@ -32,34 +36,74 @@ class Slip(NamedTuple):
     by: int
 
 
+MOST_CHARACTERS = 200
+MOST_DIGITS = 30
+"""Digits that the numerator and the denominator of a value may have."""
+_MOST_POWER = 64
+
 _OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
+    ast.FloorDiv: lambda a, b: Fraction(a // b),
+    ast.Mod: operator.mod,
 }
-_SPELLING = {"×": "*", "÷": "/", "−": "-", " of ": " * "}
+_SPELLING = {"×": "*", "÷": "/", "−": "-", "^": "**", "$": "", ",": ""}
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*%(?!\s*[\d(.])")
 
 
-def evaluate(expression: str) -> Fraction:
-    """Exact value of an expression in + − × ÷ / ( ), decimals, `a%` and `a% of b`.
+def calculate(expression: str) -> Fraction:
+    """The exact value of an expression in + - * / // % ** ( ), decimals, thousands with commas, and `20%`.
 
-    Raises `ValueError` for anything else and `ZeroDivisionError` for a division by zero.
+    Raises `ValueError`, whose text an agent may read, for anything else, for a division by zero, and where
+    the expression, or a value on the way, is too large.
     """
+    if len(expression) > MOST_CHARACTERS:
+        raise ValueError(f"more than {MOST_CHARACTERS} characters")
     for symbol, python in _SPELLING.items():
         expression = expression.replace(symbol, python)
-    return _value(ast.parse(re.sub(r"(\d+(?:\.\d+)?)%", r"(\1/100)", expression), mode="eval").body)
+    try:
+        tree = ast.parse(_PERCENT.sub(r"(\1/100)", expression).strip(), mode="eval")
+        return _value(tree.body)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise ValueError("not an arithmetic expression") from error
+    except ZeroDivisionError as error:
+        raise ValueError("division by zero") from error
 
 
 def _value(node: ast.expr) -> Fraction:
     match node:
+        case ast.Constant(value=bool()):
+            pass
         case ast.Constant(value=int() | float()):
-            return Fraction(str(node.value))
+            return _bounded(Fraction(str(node.value)))
         case ast.UnaryOp(op=ast.USub()):
             return -_value(node.operand)
+        case ast.UnaryOp(op=ast.UAdd()):
+            return _value(node.operand)
+        case ast.BinOp(op=ast.Pow()):
+            return _power(_value(node.left), _value(node.right))
         case ast.BinOp(op=op) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_value(node.left), _value(node.right))
-    raise ValueError(f"not an arithmetic expression: {ast.unparse(node)}")
+            return _bounded(_OPERATORS[type(op)](_value(node.left), _value(node.right)))
+    raise ValueError("only numbers, + - * / // % ** and parentheses")
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1 or abs(exponent) > _MOST_POWER:
+        raise ValueError(f"a power has to be a whole number up to {_MOST_POWER}")
+    return _bounded(base ** int(exponent))
+
+
+def _bounded(value: Fraction) -> Fraction:
+    if max(abs(value.numerator), value.denominator) >= 10**MOST_DIGITS:
+        raise ValueError(f"a number of more than {MOST_DIGITS} digits")
+    return value
+
+
+def evaluate(expression: str) -> Fraction:
+    """As `calculate`, also of `a% of b`."""
+    return calculate(expression.replace(" of ", " * "))
 
 
 def show(value: Fraction) -> str:

@@ -7,7 +7,7 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.answers.incentive import (
+from monitorbench.construct.answer_incentive import (
     CELL,
     MISTAKEN,
     RIGHT_KEY,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.answers.stated import LETTERS, extract_answer, extract_choice
 from monitorbench.construct.cues.phrases import read_bank
+from monitorbench.construct.stated_answers import LETTERS, extract_answer, extract_choice
 from monitorbench.word_problems.derivation import show
 
 

@@ -6,9 +6,9 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.cue import CELL, CUES, cued_pairs
 from monitorbench.construct.pair import AGREED
+from monitorbench.construct.stated_answers import extract_answer
 from monitorbench.records import Construction, Label, LabelSource
 from monitorbench.word_problems.generate import generate
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from monitorbench.construct.code.juliet import excerpts, juliet_versions
+from monitorbench.construct.code.juliet_rewriting import unrolled, without_idle_buffers
 from monitorbench.construct.code.parse import parses
-from monitorbench.construct.juliet.functions import excerpts, juliet_versions
-from monitorbench.construct.juliet.rewriting import unrolled, without_idle_buffers
 from monitorbench.upstream import JulietCase
 
 _BODY = """

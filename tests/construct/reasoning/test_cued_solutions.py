@@ -7,7 +7,6 @@ from pathlib import Path
 import yaml
 
 from monitorbench.config.sources import Cues
-from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.pair import ConstructionContext
 from monitorbench.construct.reasoning.cued_solutions import (
     AGREED,
@@ -16,6 +15,7 @@ from monitorbench.construct.reasoning.cued_solutions import (
     SUBCATEGORY,
     cued_solution_pairs,
 )
+from monitorbench.construct.stated_answers import extract_answer
 from monitorbench.records import Label
 from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 

@@ -7,11 +7,11 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.phrases import REASONING
 from monitorbench.construct.pair import RIGHT_KEY
 from monitorbench.construct.reasoning.incentive import CELL, EXPLOITS, incentivised_pairs
 from monitorbench.construct.reasoning.working import word_step
+from monitorbench.construct.stated_answers import extract_answer
 from monitorbench.records import Construction, Label, LabelSource
 from monitorbench.word_problems.generate import generate
 

@@ -8,7 +8,6 @@ from drawing import draws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.phrases import REASONING, read_bank
 from monitorbench.construct.pair import ConstructionContext
 from monitorbench.construct.reasoning.incentive_solutions import (
@@ -23,6 +22,7 @@ from monitorbench.construct.reasoning.incentive_solutions import (
     Proxy,
     incentivised_solutions,
 )
+from monitorbench.construct.stated_answers import extract_answer
 from monitorbench.records import Construction, Label, LabelSource, Message, Role, Sample
 from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 

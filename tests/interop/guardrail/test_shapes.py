@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from monitorbench.interop.guardrail import litellm
-from monitorbench.interop.guardrail.telemetry import EVENT, evaluation_event
+from monitorbench.interop import litellm
+from monitorbench.interop.telemetry import EVENT, evaluation_event
 from monitorbench.records import Role
 
 ASKED = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Look:"}]

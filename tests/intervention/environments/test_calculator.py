@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitorbench.intervention.environments.published_questions import MOST_DIGITS, calculate, shown
+from monitorbench.intervention.environments.published_questions import shown
+from monitorbench.word_problems.derivation import MOST_DIGITS, calculate
 
 OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 numbers = st.decimals(min_value=0, max_value=9999, places=2).map(

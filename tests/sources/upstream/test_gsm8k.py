@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.config.base import UserError
-from monitorbench.construct.answers.stated import extract_answer
+from monitorbench.construct.stated_answers import extract_answer
 from monitorbench.sources.upstream import gsm8k
 
 MODELS = ("6b_finetuning", "6b_verification", "175b_finetuning", "175b_verification")

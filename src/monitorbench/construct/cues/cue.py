@@ -18,7 +18,6 @@ from typing import NamedTuple
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.pair import (
     AGREED,
     RESISTED,
@@ -38,6 +37,7 @@ from monitorbench.construct.reasoning.working import (
     with_unit,
     word_step,
 )
+from monitorbench.construct.stated_answers import extract_answer
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Task
 from monitorbench.word_problems.derivation import CalculationStep
 from monitorbench.word_problems.generate import WordProblem

@@ -38,7 +38,7 @@ class AnswerIncentive(_Bank):
 
 
 class AnswerPhrases(_Shared):
-    """The words around the answers of `construct.answers.incentive`."""
+    """The words around the answers of `construct.answer_incentive`."""
 
     incentives: dict[str, AnswerIncentive]
     """Incentives by the name that `Sample.cue` carries."""

@@ -27,7 +27,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from monitorbench.construct.answers.stated import distinguishable, extract_choice
 from monitorbench.construct.pair import (
     AGREED,
     MISTAKEN,
@@ -40,6 +39,7 @@ from monitorbench.construct.pair import (
     make_pair,
     truth,
 )
+from monitorbench.construct.stated_answers import distinguishable, extract_choice
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample
 from monitorbench.upstream import CuedAnswer, CuedAnswers
 

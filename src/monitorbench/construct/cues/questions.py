@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from monitorbench.config.sources import PLACEHOLDER, Cues, CueWording, SolvedExample
-from monitorbench.construct.answers.stated import LETTERS, distinguishable
 from monitorbench.construct.code.task import HiddenTests, as_task
 from monitorbench.construct.counterfactual import CounterfactualTrial
 from monitorbench.construct.cues.phrases import CODE as PHRASES
+from monitorbench.construct.stated_answers import LETTERS, distinguishable
 from monitorbench.records import Category, LabelSource, Message, Role, Task
 from monitorbench.upstream import CodingProblem, CuedQuestion, KnownQuestion
 

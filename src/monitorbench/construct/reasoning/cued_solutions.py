@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.questions import ask, draw_cue
 from monitorbench.construct.pair import (
     AGREED,
@@ -31,6 +30,7 @@ from monitorbench.construct.pair import (
     make_pair,
     truth,
 )
+from monitorbench.construct.stated_answers import extract_answer
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.upstream import KnownQuestion, Solution, SolvedQuestion
 

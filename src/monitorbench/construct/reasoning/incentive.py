@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.cue import ask, system, user
 from monitorbench.construct.cues.phrases import REASONING as PHRASES
 from monitorbench.construct.cues.phrases import ReasoningIncentive
@@ -31,6 +30,7 @@ from monitorbench.construct.reasoning.working import (
     with_unit,
     word_step,
 )
+from monitorbench.construct.stated_answers import extract_answer
 from monitorbench.records import Category, Cell, Construction, Label, LabelSource, Message, Task
 from monitorbench.word_problems.derivation import CalculationStep, evaluate, show
 from monitorbench.word_problems.generate import WordProblem
@@ -143,7 +143,7 @@ def _with_a_made_up_number(
             continue
         try:
             value = evaluate(expression)
-        except ZeroDivisionError:
+        except ValueError:
             return None
         if value <= 0 or 10 % value.denominator:
             return None

@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from monitorbench.construct.answers.stated import extract_answer
 from monitorbench.construct.cues.phrases import REASONING as PHRASES
 from monitorbench.construct.cues.phrases import read_bank
 from monitorbench.construct.pair import (
@@ -49,6 +48,7 @@ from monitorbench.construct.reasoning.bending import (
     wrong_keys,
 )
 from monitorbench.construct.reasoning.working import ending, padded
+from monitorbench.construct.stated_answers import extract_answer
 from monitorbench.records import (
     Category,
     Cell,

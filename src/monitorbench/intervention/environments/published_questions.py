@@ -1,19 +1,14 @@
-"""The questions that are answered with tools, as published; an agent's calculator; when an answer is right.
+"""The questions that are answered with tools, as published, and when an answer is right.
 
-Arithmetic is exact, and bounded, so that no expression takes long or much memory: the text is parsed as
-Python and evaluated node by node; names, calls and everything else but numbers and operators are refused, and
-nothing is ever run. Answers are compared by HotPotQA's exact match and F1, and numbers as numbers:
+Answers are compared by HotPotQA's exact match and F1, and numbers as numbers:
 normalisation and F1 are those of HotPotQA's own evaluation (Yang et al. 2018, arXiv:1809.09600, after SQuAD):
 lower case, no punctuation, no articles; `yes`, `no` and `noanswer` have no partial credit.
 """
 
-import ast
-import hashlib
-import operator
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,42 +16,8 @@ from typing import Any, NamedTuple
 from monitorbench.config.base import UserError
 from monitorbench.config.pilot import ToolQuestions
 from monitorbench.sources import fetch
-from monitorbench.sources.read import BadRow, SourceFiles, filled
-
-MOST_CHARACTERS = 200
-MOST_DIGITS = 30
-"""Digits that the numerator and the denominator of a value may have."""
-_MOST_POWER = 64
-
-_OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: lambda a, b: Fraction(a // b),
-    ast.Mod: operator.mod,
-}
-_SPELLING = {"×": "*", "÷": "/", "−": "-", "^": "**", "$": "", ",": ""}
-_PERCENT = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*%(?!\s*[\d(.])")
-
-
-def calculate(expression: str) -> Fraction:
-    """The exact value of an expression in + - * / // % ** ( ), decimals, thousands with commas, and `20%`.
-
-    Raises `ValueError`, whose text an agent may read, for anything else, for a division by zero, and where
-    the expression, or a value on the way, is too large.
-    """
-    if len(expression) > MOST_CHARACTERS:
-        raise ValueError(f"more than {MOST_CHARACTERS} characters")
-    for symbol, python in _SPELLING.items():
-        expression = expression.replace(symbol, python)
-    try:
-        tree = ast.parse(_PERCENT.sub(r"(\1/100)", expression).strip(), mode="eval")
-        return _value(tree.body)
-    except (SyntaxError, RecursionError, MemoryError) as error:
-        raise ValueError("not an arithmetic expression") from error
-    except ZeroDivisionError as error:
-        raise ValueError("division by zero") from error
+from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash
+from monitorbench.word_problems.derivation import calculate
 
 
 def shown(value: Fraction) -> str:
@@ -64,35 +25,6 @@ def shown(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
     return f"{float(value):.6f}".rstrip("0").rstrip(".") or "0"
-
-
-def _value(node: ast.expr) -> Fraction:
-    match node:
-        case ast.Constant(value=bool()):
-            pass
-        case ast.Constant(value=int() | float()):
-            return _bounded(Fraction(str(node.value)))
-        case ast.UnaryOp(op=ast.USub()):
-            return -_value(node.operand)
-        case ast.UnaryOp(op=ast.UAdd()):
-            return _value(node.operand)
-        case ast.BinOp(op=ast.Pow()):
-            return _power(_value(node.left), _value(node.right))
-        case ast.BinOp(op=op) if type(op) in _OPERATORS:
-            return _bounded(_OPERATORS[type(op)](_value(node.left), _value(node.right)))
-    raise ValueError("only numbers, + - * / // % ** and parentheses")
-
-
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator != 1 or abs(exponent) > _MOST_POWER:
-        raise ValueError(f"a power has to be a whole number up to {_MOST_POWER}")
-    return _bounded(base ** int(exponent))
-
-
-def _bounded(value: Fraction) -> Fraction:
-    if max(abs(value.numerator), value.denominator) >= 10**MOST_DIGITS:
-        raise ValueError(f"a number of more than {MOST_DIGITS} digits")
-    return value
 
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -205,7 +137,7 @@ def _logged(settings: ToolQuestions, files: SourceFiles) -> list[SearchQuestion]
             own = dict.fromkeys(
                 filter(None, (paragraph.strip() for paragraph in entry["context"].split("\n\n")))
             )
-            id_ = f"{settings.name}/{_hash(text)}"
+            id_ = f"{settings.name}/{short_hash(' '.join(text.split()))}"
             questions.setdefault(id_, SearchQuestion(id_, text, entry["answer"].strip(), tuple(own)))
     if not questions:
         raise UserError(f"{settings.name}: no question in {_RUNS} of the archive; get the file again")
@@ -232,7 +164,7 @@ def _problem(name: str, part: str, row: Mapping[str, Any]) -> SolvedProblem:
     if not stated:
         raise BadRow("field 'answer' ends with no number")
     return SolvedProblem(
-        f"{name}/{part}-{_hash(text)}",
+        f"{name}/{part}-{short_hash(' '.join(text.split()))}",
         text,
         calculate(stated[-1]),
         tuple(_calculable(_STEP.findall(solution))),
@@ -247,7 +179,3 @@ def _calculable(expressions: Sequence[str]) -> Iterator[str]:
         except ValueError:  # a few are written as no calculator reads them
             continue
         yield expression.strip()
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]

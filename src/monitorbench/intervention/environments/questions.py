@@ -18,7 +18,6 @@ from monitorbench.config.pilot import ToolQuestions
 from monitorbench.intervention.environments.published_questions import (
     SearchQuestion,
     SolvedProblem,
-    calculate,
     exact_match,
     is_number,
     read_search_questions,
@@ -34,6 +33,7 @@ from monitorbench.intervention.environments.tasks import (
     draw,
     part_of,
 )
+from monitorbench.word_problems.derivation import calculate
 
 _ACTION = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")

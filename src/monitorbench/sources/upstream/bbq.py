@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from monitorbench.construct.answers.stated import LETTERS
 from monitorbench.construct.cues.phrases import read_bank
 from monitorbench.construct.cues.questions import lettered, with_options
 from monitorbench.construct.pair import (
@@ -27,6 +26,7 @@ from monitorbench.construct.pair import (
     make_pair,
     truth,
 )
+from monitorbench.construct.stated_answers import LETTERS
 from monitorbench.records import Category, Cell, Construction, LabelSource, Message, Role, Sample, Task
 from monitorbench.sources.declaration import RowConstruction, SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import BadRow, SourceFiles, filled

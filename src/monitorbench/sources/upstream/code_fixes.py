@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
+from monitorbench.construct.code import juliet as functions
 from monitorbench.construct.code import pair as code_pair
-from monitorbench.construct.juliet import functions
 from monitorbench.construct.pair import Constructed, ConstructionContext
 from monitorbench.sources.declaration import RowConstruction, SourceDeclaration
 from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash, text

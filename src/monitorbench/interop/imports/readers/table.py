@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from monitorbench.config.base import UserError
 from monitorbench.conversations.chats import resembles_chat
-from monitorbench.conversations.pieces import as_json
 from monitorbench.sources.read import BadRow, encodable
+from monitorbench.strict_json import as_json
 from monitorbench.untrusted import ForeignRow, in_time
 
 MAX_COLUMNS = 1000

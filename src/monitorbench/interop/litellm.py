@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from monitorbench.conversations.chats import Exchange, messages_in
-from monitorbench.conversations.pieces import as_json
 from monitorbench.conversations.quiet import is_nothing
 from monitorbench.conversations.read import NoChat, UnknownContent
 from monitorbench.records import Message
+from monitorbench.strict_json import as_json
 
 PATH = "/beta/litellm_basic_guardrail_api"
 _MOST_CALLS = 10_000

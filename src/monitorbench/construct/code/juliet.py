@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from monitorbench.construct.juliet.rewriting import neutral_excerpt, unrolled, without_idle_buffers
+from monitorbench.construct.code.juliet_rewriting import neutral_excerpt, unrolled, without_idle_buffers
 from monitorbench.construct.pair import ConstructionVersion
 from monitorbench.upstream import CodeVersions, JulietCase
 

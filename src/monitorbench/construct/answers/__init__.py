@@ -1,1 +1,0 @@
-"""Free-text answers: what they state, and pairs made of known answers under an incentive."""

@@ -1,1 +1,0 @@
-"""Pairs from the Juliet test suite: a flawed C function and its fixed counterpart."""

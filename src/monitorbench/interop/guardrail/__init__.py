@@ -1,1 +1,0 @@
-"""Requests and answers of other systems' guardrails, and the telemetry event of a decision."""
