@@ -18,7 +18,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -42,9 +41,9 @@ class HouseholdEnded(RuntimeError):
 
 
 class Household:
-    """One game, compiled; see `HouseholdEngine` for what each method does.
+    """One game, compiled; see `HouseholdEngine` for what it can be asked.
 
-    All of them raise `HouseholdEnded` where the process has ended, and `RuntimeError` with what the engine
+    A question raises `HouseholdEnded` where the process has ended, and `RuntimeError` with what the engine
     raised.
     """
 
@@ -59,7 +58,7 @@ class Household:
             start_new_session=True,
         )
         try:
-            self.names: dict[str, str] = self._ask("open", game)
+            self.names: dict[str, str] = self.ask("open", game)
         except BaseException:
             self.close()
             raise
@@ -74,37 +73,8 @@ class Household:
         """Whether the process is gone."""
         return self._process.poll() is not None
 
-    def begin(self) -> Observation:
-        """Go to the start."""
-        return _observation(self._ask("begin"))
-
-    def step(self, action: str) -> Observation:
-        """Take an action."""
-        return _observation(self._ask("step", action))
-
-    def mark(self) -> int:
-        """A number for the current state, for `return_to`."""
-        return int(self._ask("mark"))
-
-    def return_to(self, mark: int) -> None:
-        """Go back to a state."""
-        self._ask("return_to", mark)
-
-    def fingerprint(self) -> str:
-        """A hash of what is true."""
-        return str(self._ask("fingerprint"))
-
-    def plan(self, seconds: float, known: Sequence[str] = ()) -> tuple[str, ...]:
-        """Commands to the goal from here, () where there are none; the process ends where it takes more."""
-        return tuple(self._ask("plan", seconds, list(known)))
-
-    def close(self) -> None:
-        """End the process; may be called twice."""
-        self._process.kill()
-        with contextlib.suppress(BrokenPipeError, ValueError):  # the pipes may be broken, or closed already
-            self._process.communicate()
-
-    def _ask(self, *question: Any) -> Any:
+    def ask(self, *question: Any) -> Any:
+        """Return the engine's answer to a question: the name of its method and the arguments."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         line = ""
@@ -118,6 +88,12 @@ class Household:
         if "error" in answer:
             raise RuntimeError(f"the game's engine: {answer['error']}")
         return answer["value"]
+
+    def close(self) -> None:
+        """End the process; may be called twice."""
+        self._process.kill()
+        with contextlib.suppress(BrokenPipeError, ValueError):  # the pipes may be broken, or closed already
+            self._process.communicate()
 
 
 def _how(code: int, name: str, *arguments: Any) -> str:
@@ -209,7 +185,7 @@ class AlfworldGame(Environment):
 
     def state(self) -> str:
         """A hash of what is true in the household."""
-        return self._open().fingerprint()
+        return str(self._open().ask("fingerprint"))
 
     def solution(self) -> tuple[str, ...]:
         """Return what is left of the game's own walkthrough while it is followed; else a plan from here.
@@ -225,7 +201,7 @@ class AlfworldGame(Environment):
             return tuple(self._walkthrough[followed:])
         here = self.state()
         if here not in self._plans:
-            self._plans[here] = self._open().plan(self._plan_seconds, self._walkthrough)
+            self._plans[here] = tuple(self._open().ask("plan", self._plan_seconds, self._walkthrough))
         return self._plans[here]
 
     def close(self) -> None:
@@ -250,21 +226,21 @@ class AlfworldGame(Environment):
             self._walkthrough = [
                 _ID.sub(lambda id_: household.names.get(id_[0], id_[0]), action) for action in self._written
             ]
-        return self._household.begin()
+        return _observation(self._household.ask("begin"))
 
     def _take(self, action: str) -> Observation:
         action = " ".join(action.split())
         plan = self._plans.get(self.state(), ()) if self._plans else ()
-        observation = self._open().step(action)
+        observation = _observation(self._open().ask("take", action))
         if plan[1:] and plan[0] == action:
             self._plans.setdefault(self.state(), plan[1:])
         return observation
 
     def _inner(self) -> object:
-        return _Inner(self._open(), self._open().mark(), self._current())
+        return _Inner(self._open(), self._open().ask("mark"), self._current())
 
     def _return_to(self, inner: object | None) -> Observation | None:
         if not isinstance(inner, _Inner) or inner.owner is not self._household:
             return None
-        inner.owner.return_to(inner.mark)
+        inner.owner.ask("return_to", inner.mark)
         return inner.observation

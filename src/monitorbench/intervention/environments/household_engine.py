@@ -52,12 +52,13 @@ class HouseholdEngine(PddlEnv):
         for id_, name in self.names.items():
             self._entity_infos[id_].name = name
         self._pddl_state.all_applicable_actions()
-        self._beginning = self.mark()
+        self._marks: list[Mark] = []
+        self.mark()
         self._seen_operators: dict[int, dict[str, int]] = {}
 
-    def begin(self) -> Any:
-        """Go to the start; returns TextWorld's game state."""
-        self.return_to(self._beginning)
+    def begin(self) -> list[Any]:
+        """Go to the start; returns what is observed."""
+        self.return_to(0)
         self.state, self.prev_state = GameState(), None
         self._last_action, self._moves = None, 0
         context = {
@@ -69,23 +70,31 @@ class HouseholdEngine(PddlEnv):
         }
         self.state.feedback = self.state.raw = self._logic.grammar.derive("#intro#", context)
         self._gather_infos()
-        return self.state
+        return _observed(self.state)
 
-    def mark(self) -> Mark:
-        """The current state."""
+    def take(self, action: str) -> list[Any]:
+        """Take an action; returns what is observed."""
+        return _observed(self.step(action)[0])
+
+    def mark(self) -> int:
+        """Note the current state; returns the number of its mark."""
         state = self._pddl_state
-        return Mark(
-            int(self.downward_lib.get_state_id()),
-            {signature: set(facts) for signature, facts in state._facts.items()},
-            dict(state._vars_by_name),
-            {type_: set(names) for type_, names in state._vars_by_type.items()},
-            Counter(state._var_counts),
-            state._operators,
-            self.state,
+        self._marks.append(
+            Mark(
+                int(self.downward_lib.get_state_id()),
+                {signature: set(facts) for signature, facts in state._facts.items()},
+                dict(state._vars_by_name),
+                {type_: set(names) for type_, names in state._vars_by_type.items()},
+                Counter(state._var_counts),
+                state._operators,
+                self.state,
+            )
         )
+        return len(self._marks) - 1
 
-    def return_to(self, mark: Mark) -> None:
-        """Go back to a state of this engine."""
+    def return_to(self, number: int) -> None:
+        """Go back to the state of a mark."""
+        mark = self._marks[number]
         self.downward_lib.set_state_id(mark.planner_state)
         state = self._pddl_state
         state._facts = defaultdict(set, {name: set(facts) for name, facts in mark.facts.items()})
@@ -102,19 +111,24 @@ class HouseholdEngine(PddlEnv):
         lines = [*sorted(atom.name for atom in atoms), "", *sorted(map(str, self._pddl_state.facts))]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
-    def plan(self, known: Sequence[str] = ()) -> tuple[str, ...]:
+    def plan(self, seconds: float, known: Sequence[str]) -> tuple[str, ...]:
         """Commands to the goal from here; () where the planner finds none.
 
         The planner searches blindly, for up to a minute of CPU time. It isn't asked where a short detour
-        leads back to `known`, commands that lead to the goal from the start.
+        leads back to `known`, commands that lead to the goal from the start. This process dies of SIGPROF
+        where that takes more than `seconds` of CPU time.
         """
         here = int(self.downward_lib.get_state_id())
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
-            detour = self._way_back(here, known)
+            try:
+                detour = self._way_back(here, known)
+            finally:
+                self.downward_lib.set_state_id(here)
+                self._seen_operators.clear()
+            return detour or tuple(self._pddl_state.replan(self._entity_infos))
         finally:
-            self.downward_lib.set_state_id(here)
-            self._seen_operators.clear()
-        return detour or tuple(self._pddl_state.replan(self._entity_infos))
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
     def _way_back(self, here: int, known: Sequence[str]) -> tuple[str, ...]:
         """The shortest detour from which some last part of `known` wins, and that part; () without one."""
@@ -191,55 +205,20 @@ def household_names(ids: Iterable[str]) -> dict[str, str]:
     return names
 
 
-class _Game:
-    """The questions, by name."""
-
-    def __init__(self) -> None:
-        self._engine: HouseholdEngine
-        self._marks: list[Mark] = []
-
-    def open(self, game: str) -> dict[str, str]:
-        """Compile the game; returns the names of its things by their ids."""
-        self._engine = HouseholdEngine(json.loads(game))
-        return self._engine.names
-
-    def begin(self) -> list[Any]:
-        return _observed(self._engine.begin())
-
-    def step(self, action: str) -> list[Any]:
-        return _observed(self._engine.step(action)[0])
-
-    def mark(self) -> int:
-        """The number of a mark of the current state."""
-        self._marks.append(self._engine.mark())
-        return len(self._marks) - 1
-
-    def return_to(self, number: int) -> None:
-        self._engine.return_to(self._marks[number])
-
-    def fingerprint(self) -> str:
-        return self._engine.fingerprint()
-
-    def plan(self, seconds: float, known: list[str]) -> tuple[str, ...]:
-        """A plan; this process dies of SIGPROF where that takes more CPU time."""
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        try:
-            return self._engine.plan(known)
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-
-
 def main() -> None:
     """Answer until stdin ends."""
     with os.fdopen(os.dup(1), "w", encoding="ascii") as answers:
         # What the planner prints must not pass for an answer.
         os.dup2(2, 1)
-        game = _Game()
         for line in sys.stdin:
             name, *arguments = json.loads(line)
             answer: dict[str, Any]
             try:
-                answer = {"value": getattr(game, name)(*arguments)}
+                if name == "open":
+                    engine = HouseholdEngine(json.loads(*arguments))
+                    answer = {"value": engine.names}
+                else:
+                    answer = {"value": getattr(engine, name)(*arguments)}
             except Exception as error:  # whatever it is: the owner makes it a run's reason
                 answer = {"error": f"{type(error).__name__}: {error}"}
             print(json.dumps(answer), file=answers, flush=True)
