@@ -9,7 +9,7 @@ import datetime
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ from monitorbench.runs.keyed_log import KeyedLog, open_log
 from monitorbench.runs.progress import progress
 from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import CodingProblems, CuedQuestions, SubjectQuestions
+from monitorbench.sources.declaration import SubjectQuestions
 from monitorbench.sources.read import SourceFiles
 
 _log = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ def _lines(
             expected = ", ".join(sorted(source.name for source in SOURCES.values() if source.questions))
             raise ConfigError(f"elicit.sources={name}: expected sources with known answers: {expected}")
         gaming = cue.category == Category.SPECIFICATION_GAMING.value
-        if isinstance(questions, CuedQuestions if gaming else CodingProblems):
+        if questions.kind == ("cued" if gaming else "coding"):
             expected = "default" if gaming else "incentive"
             raise ConfigError(f"elicit.sources={name}, cue={cue.name}: asked with cue={expected} only")
         source = upstream[name]
@@ -136,26 +136,23 @@ def _lines(
 
 
 def _asked(
-    asked: SubjectQuestions | CuedQuestions | CodingProblems,
-    files: SourceFiles,
-    elicit: Elicit,
-    cue: Cues,
-    seed: int,
+    asked: SubjectQuestions, files: SourceFiles, elicit: Elicit, cue: Cues, seed: int
 ) -> list[CounterfactualTrial]:
-    match asked:
-        case SubjectQuestions():
+    rows: Iterable[Any] = asked.load(files)
+    match asked.kind:
+        case "known":
             return trials(
-                asked.load(files),
+                rows,
                 cue,
                 seed=seed,
                 task=asked.task,
                 kinds=elicit.kinds,
                 kinds_per_question=elicit.kinds_per_question,
             )
-        case CuedQuestions():
-            return trials_as_published(asked.load(files), task=asked.task)
-        case CodingProblems():
-            return coding_trials(asked.load(files), seed=seed, kinds_per_question=elicit.kinds_per_question)
+        case "cued":
+            return trials_as_published(rows, task=asked.task)
+        case "coding":
+            return coding_trials(rows, seed=seed, kinds_per_question=elicit.kinds_per_question)
 
 
 def _hash(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from monitorbench.construct import answer_incentive, counterfactual, pair
 from monitorbench.construct.code import incentive as code_incentive
@@ -32,24 +32,13 @@ class InstalledData(NamedTuple):
 
 
 class SubjectQuestions(NamedTuple):
-    """Questions with known answers, for a subject model to be asked (`data_build/elicit.py`)."""
+    """Questions for a subject model to be asked (`data_build/elicit.py`): with known answers, unless said."""
 
     task: Task
-    load: Callable[[SourceFiles], Iterable[KnownQuestion]]
-
-
-class CuedQuestions(NamedTuple):
-    """Questions whose cued wording upstream has written, for a subject model to be asked."""
-
-    task: Task
-    load: Callable[[SourceFiles], Iterable[CuedQuestion]]
-
-
-class CodingProblems(NamedTuple):
-    """Coding problems with hidden tests, for a subject model to be asked under an incentive."""
-
-    load: Callable[[SourceFiles], Iterable[CodingProblem]]
-    task: Task = Task.CODE
+    load: Callable[[SourceFiles], Iterable[KnownQuestion | CuedQuestion | CodingProblem]]
+    kind: Literal["known", "cued", "coding"] = "known"
+    """`cued`: upstream has written the cued wording; `coding`: problems with hidden tests, under an
+    incentive."""
 
 
 def pieces(rows: Iterable[T]) -> Iterator[list[T]]:
@@ -112,7 +101,7 @@ class SourceDeclaration:
     """Rough relative time that construction takes: the longest is started first."""
     uses_cues: bool = False
     """Whether `construct` reads `ConstructionContext.cues`."""
-    questions: SubjectQuestions | CuedQuestions | CodingProblems | None = None
+    questions: SubjectQuestions | None = None
     """Questions that a subject model can be asked; pairs are made of its answers then."""
     installed: InstalledData | None = None
 

@@ -31,7 +31,6 @@ from monitorbench.records import Category, Cell, Split
 from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import write_atomically
 from monitorbench.sources.all import SOURCES
-from monitorbench.sources.declaration import CodingProblems, CuedQuestions
 
 _COUNTS, _LENGTHS = "counts.yaml", "lengths.yaml"
 _ALL = 10**6
@@ -92,9 +91,9 @@ def _questions(inputs: PaperInputs) -> dict[str, dict[str, int]]:
         if questions is None or name not in {*inputs.dataset.ingredients, *STATED_QUESTIONS}:
             continue
         n = STATED_QUESTIONS.get(name) or sum(1 for _ in questions.load(files_of(inputs, name)))
-        if not isinstance(questions, CodingProblems):
+        if questions.kind != "coding":
             by_cell.setdefault(str(Cell(Category.SYCOPHANCY_BIAS, questions.task)), {})[name] = n
-        if not isinstance(questions, CuedQuestions):
+        if questions.kind != "cued":
             by_cell.setdefault(str(Cell(Category.SPECIFICATION_GAMING, questions.task)), {})[name] = n
     return by_cell
 

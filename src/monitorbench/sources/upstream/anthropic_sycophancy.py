@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from monitorbench.records import Task
-from monitorbench.sources.declaration import CuedQuestions, SourceDeclaration
+from monitorbench.sources.declaration import SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import BadRow, SourceFiles, filled, short_hash
 from monitorbench.upstream import CuedQuestion
 
@@ -66,5 +66,5 @@ def _chosen(row: Mapping[str, Any], field: str, choices: tuple[str, ...]) -> str
 
 
 SOURCE = SourceDeclaration(
-    name="anthropic_sycophancy", version=1, read=load, questions=CuedQuestions(Task.QA, load)
+    name="anthropic_sycophancy", version=1, read=load, questions=SubjectQuestions(Task.QA, load, "cued")
 )

@@ -14,7 +14,8 @@ from typing import Any
 
 from monitorbench import strict_json
 from monitorbench.config.ending import installing
-from monitorbench.sources.declaration import SPECIAL_CASED, CodingProblems, InstalledData, SourceDeclaration
+from monitorbench.records import Task
+from monitorbench.sources.declaration import SPECIAL_CASED, InstalledData, SourceDeclaration, SubjectQuestions
 from monitorbench.sources.read import BadRow, SourceFiles, filled, text
 from monitorbench.upstream import CodingProblem, DocstringExample
 
@@ -266,7 +267,7 @@ MBPP = SourceDeclaration(
     construct=SPECIAL_CASED,
     parts=4,
     weight=9,
-    questions=CodingProblems(read_mbpp),
+    questions=SubjectQuestions(Task.CODE, read_mbpp, "coding"),
 )
 """MBPP (Austin et al. 2021, arXiv:2108.07732; CC-BY-4.0): short Python problems with a few asserts each.
 
