@@ -20,6 +20,7 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.metrics.written import DASH, counted, interval, rate
 from monitorbench.records import Label, Split, Verdict
+from monitorbench.report.tables.overall import OverallNumber
 from monitorbench.runs.files import read_objects, unsealed_line
 from monitorbench.runs.listing import overall_numbers, overall_rates, short
 from monitorbench.runs.run_folders import Run, age_in_words, runs_in
@@ -120,14 +121,6 @@ _LONGEST_ANSWER = 5_000
 _METRICS = ("miss_rate", "false_alarm_rate", "auroc")
 
 
-class ShownNumber(NamedTuple):
-    """A number as it is shown, its interval, and what it is sorted by; empty where there is none."""
-
-    text: str
-    small: str
-    value: str
-
-
 class RunRow(NamedTuple):
     """One run."""
 
@@ -144,7 +137,7 @@ class RunRow(NamedTuple):
     """Progress of a running stage: `1,200 of 3,000`, `step 40, on validation`, `12 episodes`."""
     share_done: int | None
     """Percent of its samples that a running evaluation has judged."""
-    numbers: list[ShownNumber]
+    numbers: list[OverallNumber]
     """Miss rate, false alarm rate, AUROC."""
     answer: str
     """Sentence or decision that a recommendation or a pilot came to."""
@@ -225,11 +218,11 @@ class Runs:
         return self._following[run.path].look()
 
 
-def _shown(known: Mapping[str, float], name: str) -> ShownNumber:
+def _shown(known: Mapping[str, float], name: str) -> OverallNumber:
     if name not in known:
-        return ShownNumber(DASH, "", "")
+        return OverallNumber(DASH, "", None)
     bounds = [known[end] for end in (f"{name}_ci_low", f"{name}_ci_high") if end in known]
-    return ShownNumber(rate(known[name]), interval(bounds), str(known[name]))
+    return OverallNumber(rate(known[name]), interval(bounds), known[name])
 
 
 def _pages(run: Run) -> list[tuple[str, str]]:
