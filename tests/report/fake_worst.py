@@ -10,14 +10,20 @@ from monitorbench.records import (
     Message,
     Role,
     Sample,
+    Span,
     ToolCall,
     UnscoredReason,
     Verdict,
 )
-from monitorbench.report.samples.judged import Highlight, Quoted, WorstSample, worst_samples
+from monitorbench.report.samples.judged import Quoted, WorstSample, worst_samples
 
 TRACE = "The user wants the tests to pass. I could hard-code the expected values."
 LONG = "The deployment finished and every check is green. " * 120
+
+
+def highlight(message: int, field: str, start: int, end: int, call: int = 0) -> Span:
+    """A quote's place, whatever it points at."""
+    return Span.model_construct(message=message, field=field, start=start, end=end, call=call)
 
 
 def sample(number: int, label: Label, text: str = HOSTILE, thinking: str = "", cell: int = 0) -> Sample:
@@ -81,7 +87,7 @@ def fake_worst() -> dict[str, dict[str, list[WorstSample]]]:
         one.id: verdict(one, wrong[one.label], 0.1 * i % 1, ("not there", HOSTILE))
         for i, one in enumerate(samples)
     }
-    marks = (Highlight(0, "content", 3, 30), Highlight(0, "thinking", 9, 14), Highlight(0, "tool_call", 0, 4))
+    marks = (highlight(0, "content", 3, 30), highlight(0, "thinking", 9, 14), highlight(0, "tool_call", 0, 4))
     shown = worst_samples(samples, verdicts, 10)
     found = [one._replace(quoted=Quoted(marks, one.verdict.quotes)) for one in shown]
     return {BASE: {"direct": found[:4], "evidence": found}}

@@ -7,12 +7,11 @@ from typing import Any
 
 from fake_judged import fake_runs, fake_samples
 from fake_results import BASE, fake_results
-from fake_worst import LONG
+from fake_worst import LONG, highlight
 from hostile import HOSTILE
 
 from monitorbench.records import Label
 from monitorbench.report.samples.browsable import link, packed, render_samples
-from monitorbench.report.samples.judged import Highlight
 from monitorbench.report.samples.marked import cut
 from monitorbench.report.template import visible
 
@@ -72,8 +71,8 @@ def test_quotes_are_ranges_of_pieces() -> None:
     found = cut(
         fake_samples()[2].response,
         [
-            [Highlight(0, "content", 3, 30), Highlight(0, "content", 20, 40)],
-            [Highlight(0, "content", 9000, 9001)],
+            [highlight(0, "content", 3, 30), highlight(0, "content", 20, 40)],
+            [highlight(0, "content", 9000, 9001)],
         ],
         4000,
     )

@@ -2,12 +2,11 @@ import html
 import re
 
 import pytest
-from fake_worst import sample
+from fake_worst import highlight, sample
 from hypothesis import given
 from hypothesis import strategies as st
 
 from monitorbench.records import Label, Message, Role, ToolCall
-from monitorbench.report.samples.judged import Highlight
 from monitorbench.report.samples.marked import shown_conversation
 from monitorbench.report.template import templates, visible
 
@@ -17,7 +16,7 @@ SPANS = st.lists(st.tuples(st.integers(-5, 60), st.integers(-5, 60)))
 
 def shown(text: str, spans: list[tuple[int, int]]) -> list[tuple[str, bool]]:
     """The pieces of one answer with these quotes, and whether each is marked."""
-    highlights = [Highlight(0, "content", *span) for span in spans]
+    highlights = [highlight(0, "content", *span) for span in spans]
     (block,) = shown_conversation([Message(role=Role.ASSISTANT, content=text)], highlights).blocks
     return block[1]
 
@@ -36,7 +35,7 @@ def test_the_page_marks_and_escapes(text: str, spans: list[tuple[int, int]]) -> 
     """A reader who can't trust the page to show the whole judged text can't judge the monitor by it."""
     worst = templates().get_template("sections/worst.html.j2")
     macros = worst.make_module({"worst": [], "worst_missing": []})
-    highlights = [Highlight(0, "content", *span) for span in spans]
+    highlights = [highlight(0, "content", *span) for span in spans]
     page = macros.text(shown_conversation([Message(role=Role.ASSISTANT, content=text)], highlights))
     inside = page.partition("</b>")[2].partition("</pre>")[0]
     without = re.sub("</?mark>", "", inside)
@@ -49,7 +48,7 @@ def test_what_is_not_shown_is_counted(texts: list[str], spans: list[tuple[int, i
     """A cut that isn't announced makes a long response look short and harmless."""
     messages = [Message(role=Role.ASSISTANT, content=text, thinking=text[::-1]) for text in texts]
     found = shown_conversation(
-        messages, [Highlight(i % 5, "content", *span) for i, span in enumerate(spans)], most
+        messages, [highlight(i % 5, "content", *span) for i, span in enumerate(spans)], most
     )
     whole = "".join(text[::-1] + text for text in texts)
     seen = "".join(piece for _, pieces in found.blocks for piece, _ in pieces)
@@ -62,14 +61,14 @@ def test_each_field_is_marked_where_it_was_quoted() -> None:
     """A span into the trace drawn into the answer would put words into the model's mouth."""
     one = sample(1, Label.BENIGN, "the answer", thinking="the trace")
     places = [
-        Highlight(0, "content", 3, 6),
-        Highlight(0, "thinking", 4, 9),
-        Highlight(0, "tool_call", 0, 4),
-        Highlight(0, "tool_call", 0, 4, call=1),
-        Highlight(7, "content", 0, 4),
-        Highlight(0, "no such field", 0, 4),
-        Highlight(0, "content", 500, 600),
-        Highlight(0, "content", 4, 2),
+        highlight(0, "content", 3, 6),
+        highlight(0, "thinking", 4, 9),
+        highlight(0, "tool_call", 0, 4),
+        highlight(0, "tool_call", 0, 4, call=1),
+        highlight(7, "content", 0, 4),
+        highlight(0, "no such field", 0, 4),
+        highlight(0, "content", 500, 600),
+        highlight(0, "content", 4, 2),
     ]
     found = shown_conversation(one.response, places)
     marked = {tag: [piece for piece, is_marked in pieces if is_marked] for tag, pieces in found.blocks}
@@ -86,7 +85,7 @@ def test_second_tool_call_has_text_of_its_own() -> None:
     """Spans of the second call marked in the first would accuse the wrong command."""
     calls = (ToolCall(id="1", name="ls", arguments="{}"), ToolCall(id="2", name="rm", arguments="{}"))
     found = shown_conversation(
-        [Message(role=Role.ASSISTANT, tool_calls=calls)], [Highlight(0, "tool_call", 0, 2, call=1)]
+        [Message(role=Role.ASSISTANT, tool_calls=calls)], [highlight(0, "tool_call", 0, 2, call=1)]
     )
     assert [pieces for _, pieces in found.blocks] == [[("ls {}", False)], [("rm", True), (" {}", False)]]
 

@@ -2,12 +2,12 @@ import re
 
 import pytest
 from fake_results import BASE, fake_results, fake_tree
-from fake_worst import LONG, fake_worst, sample, verdict
+from fake_worst import LONG, fake_worst, highlight, sample, verdict
 
 from monitorbench.metrics.metrics_json import as_results
 from monitorbench.prompts.grounding import ground
 from monitorbench.records import Label
-from monitorbench.report.samples.judged import Highlight, Kind, Quoted, worst_samples
+from monitorbench.report.samples.judged import Kind, Quoted, worst_samples
 from monitorbench.report.samples.marked import MOST_CHARACTERS
 from monitorbench.report.sections.samples import worst_views
 from monitorbench.report.sections.section import Material
@@ -75,7 +75,7 @@ def test_quotes_are_those_that_were_grounded() -> None:
     evidence = ground((word, "nowhere in it"), samples[0].response, 0.85)
     verdicts = {key: one.model_copy(update={"evidence": evidence}) for key, one in verdicts.items()}
     quoted = worst_samples(samples, verdicts, 10)[0].quoted
-    assert quoted == Quoted((Highlight(0, "content", 0, len(word)),), ("nowhere in it",))
+    assert quoted == Quoted((highlight(0, "content", 0, len(word)),), ("nowhere in it",))
 
 
 def test_views_are_bounded_and_grouped_by_cell() -> None:

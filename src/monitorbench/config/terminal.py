@@ -8,6 +8,8 @@ from rich.segment import Segment
 
 from monitorbench.config.ending import printable
 
+WIDTH = 80
+
 
 class Console(RichConsole):
     """Rich's console, which shows escapes for what would command a terminal or turn text round.
@@ -20,3 +22,9 @@ class Console(RichConsole):
         """Render something to segments, of which those with text are printable."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+def opened(*, stderr: bool = False, width: int = WIDTH) -> Console:
+    """Return a console on stdout, or beside it: as wide as the terminal, else `width` columns."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=width)

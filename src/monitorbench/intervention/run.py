@@ -13,12 +13,12 @@ from monitorbench.config.base import Config, ConfigError
 from monitorbench.config.ending import printable
 from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Paths, Study
+from monitorbench.config.terminal import opened
 from monitorbench.interop.imports.readers.open import stem_of
 from monitorbench.intervention.outcomes import Outcome, read_mapped, read_outcomes, write_outcomes
 from monitorbench.intervention.statistics.analysis import analyse, at_its_error
 from monitorbench.intervention.statistics.decision_file import write_decision
 from monitorbench.report.pilot.printed import print_decision
-from monitorbench.report.tables.terminal import opened
 from monitorbench.runs.directory import RunDirectory, compared_file
 from monitorbench.runs.files import content_hash
 from monitorbench.runs.run_folders import run_name

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from monitorbench.config.terminal import opened
 from monitorbench.labelling.answer import LabelledAnswer
 from monitorbench.metrics.points_in_words import threshold
 from monitorbench.metrics.written import DASH, interval, rate
 from monitorbench.report.sections.section import PageNumber
-from monitorbench.report.tables.terminal import opened, print_rows, say, start_table
+from monitorbench.report.tables.terminal import print_rows, say, start_table
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import write_atomically

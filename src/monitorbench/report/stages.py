@@ -4,14 +4,13 @@ import logging
 from pathlib import Path
 
 from monitorbench.config.study import Study
-from monitorbench.config.terminal import Console
+from monitorbench.config.terminal import WIDTH, Console, opened
 from monitorbench.labelling.stage import is_round
 from monitorbench.metrics.choice.facts import FILE
 from monitorbench.metrics.metrics_json import as_results, to_csv
 from monitorbench.report.labelled import show_round
 from monitorbench.report.tables.control import control_rows, print_control
 from monitorbench.report.tables.tables import print_tables
-from monitorbench.report.tables.terminal import WIDTH, opened
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically
 from monitorbench.runs.tracking import track_results

@@ -3,7 +3,7 @@
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from monitorbench.config.terminal import Console
+from monitorbench.config.terminal import opened
 from monitorbench.metrics.views import AT_THRESHOLDS, SeenDifference, ViewsFacts, in_words
 from monitorbench.metrics.written import DASH, count, rate, rate_with_interval, signed_with_interval
 from monitorbench.report.drawing import COLOURS, INK, MARK_ID, draw, shortened
@@ -25,8 +25,7 @@ _AT_THRESHOLD = (_COLUMNS[0], ("MR", 6), ("FAR", 6), ("MR minus the first", 21),
 
 def show_views(facts: ViewsFacts, monitor: str) -> None:
     """Print a row for each way of asking, and what is shown of them, to stdout; a star marks p < .05."""
-    console = Console()
-    console = console if console.is_terminal else Console(width=140)
+    console = opened(width=140)
     start_table(console, f"{monitor} by what it sees   (95 % intervals; * p < .05 by Holm)", _COLUMNS)
     asked = facts["asked"].items()
     rows = [

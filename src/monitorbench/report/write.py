@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Paths, Study
+from monitorbench.config.terminal import opened
 from monitorbench.metrics.marks import MARK
 from monitorbench.metrics.metrics_json import as_results
 from monitorbench.metrics.results import Results, short_names
@@ -33,7 +34,6 @@ from monitorbench.report.sections.answer import answer
 from monitorbench.report.sections.section import Material, Section, fill
 from monitorbench.report.sections.thresholds import slider
 from monitorbench.report.tables.tables import print_tables
-from monitorbench.report.tables.terminal import opened
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.runs.directory import kind_of, read_checked, read_finished, record_files
 from monitorbench.runs.files import write_atomically

@@ -21,7 +21,7 @@ from rich.text import Text
 from monitorbench.config.base import UserError
 from monitorbench.config.ending import printable, reporting
 from monitorbench.config.secrets import SHORTEST_SECRET, secret_values
-from monitorbench.config.terminal import Console
+from monitorbench.config.terminal import opened
 from monitorbench.runs.directory import KINDS, LOGS, checked_file
 from monitorbench.runs.files import DIRECTORY_LOCK, is_locked, locked, part_of, unwritable, write_atomically
 from monitorbench.runs.listing import chosen, details, in_words, listed, print_list, size, size_in_words
@@ -30,7 +30,6 @@ from monitorbench.runs.selectors import ANY_RUN, COMPARED, Wanted, find, readers
 
 _ON_THE_WAY = ("episodes", "baselines")
 """Kinds that other stages make for themselves; listed only where asked for."""
-_COLUMNS = 80
 _RESULTS = (
     *("report*", "samples*", "*.html", "*.csv", "metrics*.json", "config.json", "manifest.json"),
     *("learning_curve.json", "operating_point.json", "decision.json"),
@@ -59,7 +58,7 @@ def _list(options: argparse.Namespace) -> None:
     if options.json:
         _print_json([listed(run, options.data) for run in runs])
     elif runs:
-        print_list(_console(), runs, options.data)
+        print_list(opened(), runs, options.data)
     else:
         n = len(runs_in(options.runs))
         if not n:
@@ -73,7 +72,7 @@ def _show(options: argparse.Namespace) -> None:
     if options.json:
         _print_json(run)
     else:
-        _console().print(Text(in_words(run)), soft_wrap=True)
+        opened().print(Text(in_words(run)), soft_wrap=True)
 
 
 def _compare(options: argparse.Namespace) -> None:
@@ -84,7 +83,7 @@ def _compare(options: argparse.Namespace) -> None:
     if options.json:
         _print_json(comparison)
     else:
-        print_comparison(_console(), comparison)
+        print_comparison(opened(), comparison)
 
 
 def _remove(options: argparse.Namespace) -> None:
@@ -113,12 +112,6 @@ def _run(options: argparse.Namespace, name: str, wanted: Wanted = ANY_RUN) -> Ru
     if not path.is_dir() or kind not in KINDS:
         raise UserError(f"{path}: no such run; expected one of `monitorbench runs list`")
     return read_run(path, kind)
-
-
-def _console() -> Console:
-    """A terminal's own width, else 80 columns."""
-    console = Console()
-    return console if console.is_terminal else Console(width=_COLUMNS)
 
 
 def _print_json(value: Any) -> None:

@@ -20,6 +20,7 @@ from monitorbench.config.engine import Engine, with_limits_of
 from monitorbench.config.load import did_you_mean, read_frozen
 from monitorbench.config.monitor import Prompt
 from monitorbench.config.study import Paths, Study
+from monitorbench.config.terminal import opened
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.identity import JudgeSpec, judge_spec
@@ -28,7 +29,6 @@ from monitorbench.judging.serving.served import reach
 from monitorbench.metrics.robustness import FILE, STRESS_VERSION, as_stress
 from monitorbench.records import Label, Sample
 from monitorbench.report.stress import print_stress
-from monitorbench.report.tables.terminal import opened
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.files import write_json
 from monitorbench.runs.run_folders import dataset_name, run_name

@@ -14,6 +14,7 @@ from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
+from monitorbench.config.terminal import opened
 from monitorbench.corpus.build import ensure
 from monitorbench.judging.adapters import judging_in_one_start
 from monitorbench.judging.evaluate import evaluate
@@ -21,7 +22,6 @@ from monitorbench.metrics.prompts import choose_wording
 from monitorbench.metrics.views import Asked, compare_views
 from monitorbench.records import Split, UnscoredReason
 from monitorbench.report.tables.tables import print_choice
-from monitorbench.report.tables.terminal import opened
 from monitorbench.report.views import seen_figure, show_views
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.runs.files import content_hash, write_atomically, write_json

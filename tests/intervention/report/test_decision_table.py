@@ -5,9 +5,9 @@ from fake_outcomes import counted, joined, outcomes
 from rich.console import Console
 
 from monitorbench.config.pilot import PilotStatistics
+from monitorbench.config.terminal import WIDTH
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.report.pilot.printed import print_decision
-from monitorbench.report.tables.terminal import WIDTH
 
 
 def printed(found: list, settings: PilotStatistics, encoding: str = "utf-8") -> str:

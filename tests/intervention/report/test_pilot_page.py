@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from sealed import seal, seal_log
 
 from monitorbench.config.base import UserError
+from monitorbench.config.terminal import WIDTH
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.statistics.analysis import analyse
 from monitorbench.intervention.statistics.decision_file import read_decision
@@ -32,7 +33,6 @@ from monitorbench.report.pilot.page import (
     report_pilot,
     steps_intervened_at,
 )
-from monitorbench.report.tables.terminal import WIDTH
 from monitorbench.runs.directory import record_files
 from monitorbench.runs.keyed_log import read_log
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from monitorbench.config.base import UserError
+from monitorbench.config.terminal import opened
 from monitorbench.intervention.outcomes import BASELINE, Outcome
 from monitorbench.intervention.statistics.decision_file import (
     DECISION,
@@ -29,7 +30,6 @@ from monitorbench.report.pilot.flips import PilotRun, flips, read_pilot
 from monitorbench.report.pilot.printed import LOCALISATION, print_decision
 from monitorbench.report.samples.marked import MOST_CHARACTERS
 from monitorbench.report.sections.section import PageNumber
-from monitorbench.report.tables.terminal import opened
 from monitorbench.report.template import facts, policy, templates
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import write_atomically

@@ -26,7 +26,7 @@ from monitorbench.config.study import Paths
 from monitorbench.corpus.store import read_split
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.results import Results
-from monitorbench.records import Category, Label, Sample, Split, Task, Verdict, vocabulary
+from monitorbench.records import Category, Label, Sample, Span, Split, Task, Verdict, vocabulary
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.verdict_log import VERDICTS, read_run
 from monitorbench.scoring.evaluations import read_evaluation
@@ -117,24 +117,10 @@ class Kind(StrEnum):
     ALARM = "alarm"
 
 
-class Highlight(NamedTuple):
-    """Characters [start, end) of one field of `response[message]`.
-
-    `field` is `content`, `thinking` or `tool_call`; the text of a tool call is its name, a space and its
-    arguments, and `call` says which of the message's calls.
-    """
-
-    message: int
-    field: str
-    start: int
-    end: int
-    call: int = 0
-
-
 class Quoted(NamedTuple):
     """A verdict's quotes: where those that were located stand, and those that were not."""
 
-    highlights: tuple[Highlight, ...]
+    highlights: tuple[Span, ...]
     ungrounded: tuple[str, ...]
 
 
@@ -153,12 +139,8 @@ Worst = Mapping[str, Mapping[str, Sequence[WorstSample]]]
 
 def quoted(verdict: Verdict) -> Quoted:
     """A verdict's quotes, those that were found in the judged response apart from those that were not."""
-    places = [quote.place for quote in verdict.evidence if quote.place is not None]
     return Quoted(
-        tuple(
-            Highlight(place.message, place.field.value, place.start, place.end, place.call)
-            for place in places
-        ),
+        tuple(quote.place for quote in verdict.evidence if quote.place is not None),
         tuple(quote.quote for quote in verdict.evidence if quote.place is None),
     )
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from monitorbench.records import Message
-from monitorbench.report.samples.judged import Highlight
+from monitorbench.records import Message, Span
 from monitorbench.report.template import visible
 
 MOST_CHARACTERS = 4000
@@ -42,7 +41,7 @@ class TurnField(NamedTuple):
 
 
 def shown_conversation(
-    messages: Sequence[Message], highlights: Sequence[Highlight] = (), most: int = MOST_CHARACTERS
+    messages: Sequence[Message], highlights: Sequence[Span] = (), most: int = MOST_CHARACTERS
 ) -> ShownConversation:
     """The messages' text, at most `most` characters of it, with the highlighted characters marked."""
     shown = cut(messages, [highlights], most)
@@ -89,7 +88,7 @@ class Cut(NamedTuple):
     marks: list[Marks]
 
 
-def cut(messages: Sequence[Message], highlights: Sequence[Sequence[Highlight]], most: int) -> Cut:
+def cut(messages: Sequence[Message], highlights: Sequence[Sequence[Span]], most: int) -> Cut:
     """Cut the messages' text to at most `most` characters; `highlights` are each monitor's, in its order."""
     fields = [field for i, message in enumerate(messages) for field in _fields_of(i, message)]
     blocks: list[tuple[str, list[str]]] = []

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from monitorbench.config.study import Study
-from monitorbench.config.terminal import Console
+from monitorbench.config.terminal import Console, opened
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.marks import headlines_in_words, marks_in_words, strata, title
 from monitorbench.metrics.points_in_words import (
@@ -36,7 +36,7 @@ from monitorbench.report.tables.overall import (
     unscored_lines,
 )
 from monitorbench.report.tables.prompts import CHOICE_COLUMNS, choice_rows, in_words, prompt_blocks
-from monitorbench.report.tables.terminal import opened, print_rows, say, say_lines, start_table
+from monitorbench.report.tables.terminal import print_rows, say, say_lines, start_table
 from monitorbench.report.tables.training import print_transfer
 from monitorbench.runs.directory import is_finished
 from monitorbench.scoring.evaluations import read_evaluation

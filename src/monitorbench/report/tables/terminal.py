@@ -11,13 +11,6 @@ from monitorbench.metrics.written import TO_ASCII
 
 Columns = Sequence[tuple[str, int]]
 """Headings of a table, each with its column's width."""
-WIDTH = 80
-
-
-def opened(*, stderr: bool = False) -> Console:
-    """Return a console on stdout, or beside it: as wide as the terminal, else 80 columns."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=WIDTH)
 
 
 def start_table(console: Console, title: str, columns: Columns) -> None:
