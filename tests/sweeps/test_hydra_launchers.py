@@ -1,4 +1,4 @@
-"""`-m hydra/launcher=local` and `slurm`: the same frozen runs as submit.py's, started by Hydra."""
+"""`-m hydra/launcher=local` and `slurm`: frozen runs, started by Hydra; submit.py calls these launchers."""
 
 import json
 import subprocess
@@ -6,15 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import monitorbench
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 SLURM = ("-m", "hydra/launcher=slurm")
 LOCAL = ("-m", "hydra/launcher=local", "hydra.launcher.jobs=2")
-
-
-def _frozen(sweep: Path) -> dict[str, str]:
-    return {file.name: file.read_text() for file in sweep.glob("run-???.json")}
 
 
 @pytest.mark.slow
@@ -43,29 +38,6 @@ def test_runs_here_and_the_same_command_again_does_what_is_missing(desk: Path, p
     }
     assert (sweep / "run-000.done").lstat().st_mtime_ns == before
     assert python(*command).stdout.splitlines()[-2:] == ["nothing is pending", done.stdout.splitlines()[-1]]
-
-
-def test_freezes_what_submit_freezes(desk: Path, python: Python):
-    """Two ways to start one sweep that make two sweeps run everything twice."""
-    given = ("monitor=glob([qwen3_0*,qwen3_4b])", "training.max_steps=range(3,5)", "tracking=none")
-    made = monitorbench("train", *given, *SLURM, "hydra.launcher.print_commands=true", folder=desk)
-    assert made.returncode == 0, made.stderr
-    sweep = desk / made.stderr.splitlines()[-1]
-    frozen = _frozen(sweep)
-    assert len(made.stdout.splitlines()) == len(frozen) == 4
-    (sweep / "manifest.json").unlink()
-    for file in sweep.glob("run-*"):
-        file.unlink()
-    again = python("slurm/submit.py", "train", *given, "--print-commands")
-    assert (again.stderr, again.stdout) == (made.stderr, made.stdout)
-    assert _frozen(sweep) == frozen
-    studies = [json.loads(text) for _, text in sorted(frozen.items())]
-    assert [(study["monitor"]["name"], study["training"]["max_steps"]) for study in studies] == [
-        ("qwen3_0_6b", 3),
-        ("qwen3_0_6b", 4),
-        ("qwen3_4b", 3),
-        ("qwen3_4b", 4),
-    ]
 
 
 @pytest.mark.parametrize(

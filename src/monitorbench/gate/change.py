@@ -40,7 +40,7 @@ class NumberChange(NamedTuple):
     n_groups: int
     """Groups with a score both times."""
     state: State = "open"
-    """What `state` says of it, once it was asked."""
+    """Verdict on the change: `held` and `worse` are shown; `open` is neither, or not tested yet."""
 
 
 def auroc_change(
