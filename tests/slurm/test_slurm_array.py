@@ -72,7 +72,7 @@ def test_a_bad_point_is_refused_before_anything_is_submitted(slurm: Cluster, che
     assert done.stderr.splitlines() == [
         "error: run 2 of 2, seed=-1: seed=-1: expected greater than or equal to 0"
     ]
-    assert not (checkout / "runs").exists()
+    assert not (checkout / "runs" / "sweeps").exists()
     refused = launch(slurm, checkout, *SUBMIT, "cluster.partition=nowhere")
     assert refused.returncode == 1
     assert "invalid partition" in refused.stderr
