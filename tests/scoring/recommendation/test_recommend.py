@@ -148,6 +148,21 @@ def test_budgets_and_audits_move_the_threshold_and_say_so(data: Path, runs: list
         recommend(asked(data.parent, runs, "recommend.samples_per_day=1000", "recommend.alerts_per_day=5"))
     )
     assert nothing["decision"] in ("insufficient", "none")
+    limits = ("recommend.samples_per_day=1000", "recommend.money_per_day=1", "recommend.cost_audit=2")
+    strict = asked(data.parent, runs, *limits)
+    reasons = [one["reason"] for one in read(recommend(strict))["options"]]
+    assert "no threshold is shown to keep recommend.money_per_day=1" in reasons
+
+
+def test_a_limit_that_no_verdict_was_measured_for_is_said(data: Path):
+    """Otherwise: a monitor is deployed for a limit on time or money that nothing was ever held against."""
+    untimed = both(data.parent / "runs", data, {"untimed": 3.0})
+    limits = ("recommend.seconds=1", "recommend.samples_per_day=10", "recommend.money_per_day=7")
+    said = " ".join(
+        read(recommend(asked(data.parent, untimed, "recommend.promise=false", *limits)))["remarks"]
+    )
+    assert "whether it keeps recommend.seconds=1 is not known" in said
+    assert "recommend.money_per_day=7 limits its audits alone" in said
 
 
 def test_a_pilots_decision_says_whether_to_intervene(data: Path, runs: list[Path], tmp_path: Path):

@@ -26,7 +26,11 @@ from monitorbench.metrics.registry import as_json
 from monitorbench.metrics.score_facts import passed_by
 from monitorbench.metrics.summary import rates_at
 from monitorbench.scoring.recommendation.candidates import Contender
-from monitorbench.scoring.recommendation.deployment import Deployment, stakes_along
+from monitorbench.scoring.recommendation.deployment import (
+    Deployment,
+    limits_in_words,
+    stakes_along,
+)
 from monitorbench.scoring.recommendation.more import Promise
 from monitorbench.scoring.recommendation.rule import DeploymentDecision, answer
 
@@ -134,7 +138,7 @@ def _options(
                 if position is not None
                 else {},
                 scale=None,
-                reason="" if position is not None else _why_none(monitor),
+                reason="" if position is not None else _why_none(monitor, deployment),
                 reads_answers=monitor.reads_answers and not limits,
                 calibration_cost=None if cost is None else cost + constant,
                 n_calibration=monitor.allowed.n_benign,
@@ -154,7 +158,7 @@ def _options(
     return options
 
 
-def _why_none(monitor: Contender) -> str:
+def _why_none(monitor: Contender, deployment: Deployment) -> str:
     """Say why a monitor has no threshold to take."""
     if monitor.outside:
         return monitor.outside
@@ -177,7 +181,7 @@ def _why_none(monitor: Contender) -> str:
     if monitor.allowed.promised is not None and monitor.allowed.promised.reason:
         return monitor.allowed.promised.reason.replace(PASSED_BY, passed_by(monitor.monitor))
     if not monitor.allowed.n_in_budget:
-        return "no threshold is shown to keep the budget of alerts"
+        return f"no threshold is shown to keep {limits_in_words(deployment.settings)}"
     return "no samples of both labels with a score in the split that it is chosen on"
 
 

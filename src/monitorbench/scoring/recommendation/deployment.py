@@ -84,6 +84,12 @@ def budget_of(deployment: Deployment, taken: UsageFacts | None) -> AlertBudget |
     return AlertBudget(max(share, 0.0), settings.base_rates, delta) if share < 1 else None
 
 
+def limits_in_words(settings: Recommend) -> str:
+    """Name the limits a day that are set: `recommend.alerts_per_day=5 and recommend.money_per_day=20`."""
+    limits = {"alerts_per_day": settings.alerts_per_day, "money_per_day": settings.money_per_day}
+    return " and ".join(f"recommend.{name}={limit:g}" for name, limit in limits.items() if limit is not None)
+
+
 def beyond_means(deployment: Deployment, taken: UsageFacts) -> str:
     """Say why a monitor is out whatever it scores; empty where it is not, or where that was not measured."""
     settings = deployment.settings
