@@ -127,6 +127,18 @@ def test_what_others_were_made_from_stays(runs: Path, capsys: pytest.CaptureFixt
     assert point.is_dir()
 
 
+def test_a_run_that_is_gone_is_still_named_by_what_was_made_from_it(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Otherwise: a table of two runs is shown as if it had been made from one."""
+    judged, other = evaluated(runs), evaluated(runs, "other-direct")
+    transfer = transferred(runs, judged, other)
+    assert rm(runs, judged, "--yes", "--force") == 0
+    assert main(["show", str(transfer), "--runs", str(runs)]) == 0
+    made_from = capsys.readouterr().out.partition("made from\n")[2].splitlines()
+    assert made_from[:2] == [f"  {other.name}", f"  {judged.name} (removed)"]
+
+
 def test_a_run_that_is_written_stays(runs: Path, capsys: pytest.CaptureFixture[str]):
     """Its process would write on into a folder that is gone."""
     alive, other = evaluated(runs, status="running"), evaluated(runs, salt=1)

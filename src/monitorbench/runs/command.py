@@ -168,9 +168,10 @@ def _refuse_read(leaving: Sequence[Run], everything: Sequence[Run]) -> None:
         if made_from_it := readers(run, staying):
             first = made_from_it[0]
             more = f" and {len(made_from_it) - 1} more" if len(made_from_it) > 1 else ""
+            were = "were" if more else "was"
             raise UserError(
-                f"{run.path}: {first.kind}/{first.path.name}{more} was made from it; remove that as well, or "
-                "add --force"
+                f"{run.path}: {first.kind}/{first.path.name}{more} {were} made from it; remove that "
+                "as well, or add --force"
             )
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from monitorbench.untrusted import text_lines
 _STYLES: dict[State, str] = {"running": "cyan", "incomplete": "yellow", "stale": "yellow", "damaged": "red"}
 _SHORT_ID = 8
 """Hex digits of a hash that are shown, and are enough to name a run by."""
+_RUN_NAME = re.compile(r"-[0-9a-f]{12}$")
 _MOST_LOG_BYTES = 2**24
 """Logs that are longer are not read for a list: their run's rates are told once it is scored."""
 _NO_RESULTS = ("learning_curve", "operating_point", "combined", "judge", "training", "identity")
@@ -174,19 +176,23 @@ def details(run: Run, folder: Path, datasets: Path) -> dict[str, Any]:
     """Everything that `runs show --json` says of a run in a folder of runs, over one of the `datasets`.
 
     `settings` are those that differ from the defaults; `judge` is what a combination or an imported monitor
-    is; `files` are bytes by name, a folder inside as one.
+    is; `removed` are runs that it was made from and that are gone; `files` are bytes by name, a folder
+    inside as one.
     """
     # These read metrics, as a list has no use for.
     from monitorbench.runs.comparison import changed, judge_of_no_model
 
     everything = runs_in(folder)
+    made_from = {name for name in sources(run) if _RUN_NAME.search(name)} - {run.path.name}
+    removed = made_from - {other.path.name for other in everything}
     entries = sorted(entry for entry in run.path.iterdir() if not entry.name.startswith("."))
     return {
         "run": listed(run, datasets),
         "settings": changed(run),
         "judge": judge_of_no_model(run),
         "results": _results(run),
-        "made_from": sorted(sources(run) & {other.path.name for other in everything} - {run.path.name}),
+        "made_from": sorted(made_from - removed),
+        "removed": sorted(removed),
         "read_by": sorted(reader.path.name for reader in readers(run, everything)),
         "files": {
             f"{entry.name}/" if entry.is_dir() and not entry.is_symlink() else entry.name: size(entry)
@@ -204,7 +210,7 @@ def in_words(run_details: Mapping[str, Any]) -> str:
         ("settings other than the defaults", run_details["settings"] or ["none"]),
         ("judge", run_details["judge"]),
         ("results", [f"{key}: {value}" for key, value in run_details["results"].items()] or ["none yet"]),
-        ("made from", run_details["made_from"]),
+        ("made from", [*run_details["made_from"], *(f"{name} (removed)" for name in run_details["removed"])]),
         ("read by", run_details["read_by"]),
         ("files", [f"{size_in_words(n):>6}  {name}" for name, n in run_details["files"].items()]),
     ]
