@@ -209,6 +209,12 @@ def test_a_quoted_key_is_shown_with_backslashes():
     assert override.value() == {"[invalid]": None}
 
 
+@pytest.mark.parametrize("word", ["import.levels={böse:1,gut:0}", "import.levels={'sehr böse':1}"])
+def test_a_key_of_other_letters_is_sent_to_a_file(word: str):
+    """Hydra's grammar has keys of ASCII letters alone: no quote or backslash helps."""
+    assert "expected it in a file, conf/experiment/NAME.yaml with import.levels" in _unparsed(word, [word])
+
+
 @pytest.mark.parametrize("word", ["seed", "monitors=[a,b", "x={a"])
 def test_what_quotes_do_not_help_is_no_override(word: str):
     """If it failed: quotes would be asked for where a bracket is missing."""
