@@ -328,7 +328,8 @@ def _unparsed(word: str, overrides: Sequence[str]) -> str:
     if (in_ascii := re.sub(r"[^\x00-\x7f]", "x", escaped)) != escaped and _readable([in_ascii]):
         return (
             f"{word}: a key has ASCII letters alone here; expected it in a file, "
-            f"conf/experiment/NAME.yaml with {key} in it (monitorbench init makes the folder), and experiment=NAME"
+            f"conf/experiment/NAME.yaml with {key} in it (monitorbench init makes the folder), and "
+            "experiment=NAME"
         )
     return f"{word}: not an override; expected key=value, a list as 'key=[a,b]'{shell_hint(overrides, word)}"
 
