@@ -52,6 +52,8 @@ class ScoreFacts(TypedDict):
     """`flag`, `pass` or `leave_out`, as `import.missing`."""
     side: NotRequired[float]
     """Score at which the sides part, where that is not .5: an imported monitor's `import.flag_from`."""
+    flagged_from: NotRequired[float]
+    """Score from which a sample counts as flagged, where an imported file has no answers of the monitor."""
     n_most_frequent: int
     """Samples that have the most frequent score."""
     n_distinct: int

@@ -252,6 +252,8 @@ def _judged(
     imported = results.get("imported", {})
     side = imported.get("flag_from", 0.5)
     of_scores = score_facts(answered.flagged, answered.scores, log.censored[line], side)
+    if imported and not imported["has_answers"]:
+        of_scores["flagged_from"] = side
     if imported.get("n_missing"):
         of_scores |= {"n_missing": imported["n_missing"], "missing": imported["missing"]}
     return answered, log.reasons.take(pa.array(line)), usage(*log.spent.taking(line)), of_scores

@@ -14,7 +14,9 @@ from monitorbench.cli.stages import STAGES
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
+from monitorbench.metrics.metrics_json import as_results
 from monitorbench.records import Split
+from monitorbench.report.tables.overall import answers_in_words
 from monitorbench.runs.command import main as runs_command
 from monitorbench.runs.directory import read_checked, read_manifest
 from monitorbench.runs.files import file_sha256
@@ -183,7 +185,20 @@ def test_an_answer_against_its_score_is_counted_and_shown(
     found = read_evaluation(tmp_path / "data", run)
     assert (found.score_facts["n_against"], found.score_facts["n_both"]) == (2, 4)
     score_run(into("score", f"run={run}", "score.resamples=100"))
-    assert json.loads((run / "metrics.json").read_text())["scores"]["score"]["imported"]["side"] == 0.3
+    results = as_results(json.loads((run / "metrics.json").read_text()))
+    assert results["scores"]["score"]["imported"]["side"] == 0.3
+    assert answers_in_words(results, ["score"], "imported") == "own answers"
+
+
+def test_scores_without_answers_are_not_called_the_monitors_answers(
+    tmp_path: Path, importing: Import, into: Callable[..., Study]
+):
+    """Otherwise: rates at a score that nobody chose pass for what the judge itself said."""
+    rows = [{"id": i, "label": "attack" if i % 2 else "honest", "score": i / 10} for i in range(6)]
+    run = importing(write_csv(tmp_path / "s.csv", rows), "import.flag_from=0.3")
+    score_run(into("score", f"run={run}", "score.resamples=100"))
+    results = as_results(json.loads((run / "metrics.json").read_text()))
+    assert answers_in_words(results, ["score"], "imported") == "flagged from a score of .3"
 
 
 def test_a_file_may_say_the_split_and_no_group_is_on_both_sides(tmp_path: Path, importing: Import):

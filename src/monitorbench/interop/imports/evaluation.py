@@ -91,6 +91,7 @@ def write_evaluation(
                 "prompt_hash": monitor.prompt_hash,
                 "missing": settings.missing,
                 "flag_from": settings.flag_from,
+                "has_answers": found.has_answers,
                 "has_scores": not bool(np.isnan(found.scores).all()),
                 "n_missing": int(np.count_nonzero(found.is_missing[indices])),
                 "n_missing_in_all_splits": n_missing,

@@ -47,6 +47,8 @@ class Scored:
     """Rows without a score that are draws or steps of a sample with others."""
     n_against: int
     """Samples whose own answer is on the other side of `flag_from` than the score."""
+    has_answers: bool
+    """Whether the file has the monitor's own answers; without them `flagged` is made of the scores."""
 
     @property
     def is_missing(self) -> BoolArray:
@@ -115,6 +117,7 @@ def scored(
         has_rows=has_rows,
         n_parts_missing=int(np.count_nonzero(np.isnan(found.scores) & is_part) + n_absent.sum()),
         n_against=n_against,
+        has_answers=found.flagged is not None,
     )
 
 

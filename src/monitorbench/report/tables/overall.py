@@ -6,7 +6,7 @@ why. The cost of a verdict beside its quality is for the terminal; below stand w
 whose scores are bounds, contradict their label or are mostly equal.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from monitorbench.metrics.columns import OVERALL
@@ -126,11 +126,17 @@ def _row(
 
 def _read_by_answers(results: Results, name: str, prompt: str) -> tuple[str, str]:
     """Say how a monitor's own answers were read, and that nothing is promised where it has no threshold."""
-    scores = results["scores"].get(name, {}).get(prompt)
-    side = None if scores is None else scores.get("side")
-    flagged_from = "" if side is None else f", from a score of {threshold(side)}"
     has_point = prompt in results.get("operating_points", {}).get(name, {})
-    return f"own answers{flagged_from}", "" if has_point else "no threshold is calibrated"
+    return answers_in_words(results, [name], prompt), "" if has_point else "no threshold is calibrated"
+
+
+def answers_in_words(results: Results, names: Sequence[str], prompt: str) -> str:
+    """Say what the monitors' answers are: their own, or scores from `import.flag_from` on."""
+    facts = [results["scores"].get(name, {}).get(prompt) for name in names]
+    flagged_from = {None if of_scores is None else of_scores.get("flagged_from") for of_scores in facts}
+    if len(flagged_from) != 1 or (score := flagged_from.pop()) is None:
+        return "own answers"
+    return f"flagged from a score of {threshold(score)}"
 
 
 def _promised(results: Results, name: str, prompt: str) -> str:

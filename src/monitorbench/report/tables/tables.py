@@ -29,6 +29,7 @@ from monitorbench.metrics.table import Numbers
 from monitorbench.metrics.written import shown
 from monitorbench.records import Split
 from monitorbench.report.tables.overall import (
+    answers_in_words,
     cost_row,
     doubt_lines,
     measured,
@@ -134,9 +135,11 @@ def _print_monitors(console: Console, results: Results, cells: Sequence[str] | N
         _print_numbers(console, rows)
 
     for prompt in results["table"].prompts():
+        prompt_monitors = [name for name, asked in results["table"].judged() if asked == prompt]
         start_table(
             console,
-            f"Prompt: {prompt}, own answers   (95 % intervals; unsc.: no label)",
+            f"Prompt: {prompt}, {answers_in_words(results, prompt_monitors, prompt)}   "
+            "(95 % intervals; unsc.: no label)",
             _MONITOR_COLUMNS,
         )
         for cell in results["table"].cells_under(prompt):
