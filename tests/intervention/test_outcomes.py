@@ -233,7 +233,7 @@ def test_runs_are_read_in_each_public_form(
 ):
     """If it failed: whoever logs a row a run with its reward would have to write a script."""
     (tmp_path / name).write_text(write())
-    found = set(read_mapped(tmp_path / name, OutcomeColumns.model_validate(columns)))
+    found = set(read_mapped(tmp_path / name, OutcomeColumns.model_validate(columns)).outcomes)
     assert {run for run in found if run.task != "c"} == EXPECTED
     lacking = [run for run in found if run.task == "c" and run.condition == "none"]
     assert [(run.success, run.reason) for run in lacking] == [(False, "no outcome in the file")] * len(
@@ -296,18 +296,25 @@ def log_of_runs(file: Path, **more: dict[str, Any]) -> Path:
     return file
 
 
-def test_runs_that_a_log_strikes_out_are_no_success(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_runs_that_a_log_strikes_out_are_no_success(tmp_path: Path, compose_study: Callable[..., Study]):
     """If it failed: runs of a broken sandbox, struck out in the log, would make a pilot say *intervene*."""
     columns = OutcomeColumns(task="sample_id", condition="metadata.arm", success="scores.ok")
-    found = read_mapped(log_of_runs(tmp_path / "log.json", critic0=MARK, critic2=MARK), columns)
-    assert sorted((run.task, run.condition) for run in found) == [
+    file = log_of_runs(tmp_path / "log.json", critic0=MARK, critic2=MARK)
+    found = read_mapped(file, columns)
+    assert sorted((run.task, run.condition) for run in found.outcomes) == [
         ("t0", "none"),
         ("t1", "critic"),
         ("t1", "none"),
         ("t2", "none"),
     ]
-    assert "2 of 6 runs are left out, as the log marks them (metadata.arm: 2 critic)" in caplog.text
-    assert "it is marked as invalid (sandbox was broken)" in caplog.text
+    (remark,) = found.remarks
+    assert "2 of 6 runs are left out, as the log marks them (metadata.arm: 2 critic)" in remark
+    assert "it is marked as invalid (sandbox was broken)" in remark
+    named = (
+        f"pilot.columns.{name}={value}" for name, value in columns.model_dump(exclude_defaults=True).items()
+    )
+    run = run_pilot(compose_study("pilot", f"outcomes={file}", *named, f"paths.runs={tmp_path}"))
+    assert remark in (report_pilot(run, tmp_path) / "report.html").read_text()
     broken = log_of_runs(
         tmp_path / "broken.json", critic1={"scores": None, "error": {"message": "timed out"}}
     )

@@ -172,7 +172,15 @@ _FAILURE = ("false", "0", "0.0", "no", "failure", "fail", "failed", "incorrect")
 _log = logging.getLogger(__name__)
 
 
-def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
+class MappedRuns(NamedTuple):
+    """The runs of somebody else's table."""
+
+    outcomes: list[Outcome]
+    remarks: tuple[str, ...]
+    """Sentences on the table's runs that are left out, or that were taken as broken down."""
+
+
+def read_mapped(path: Path, columns: OutcomeColumns) -> MappedRuns:
     """The runs of a file, by the columns that are named; steps, tokens and interventions are not known: 0.
 
     Raises `UserError` for a file that can't be read, a column that is not there and a value that can't be
@@ -186,7 +194,7 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
             raise UserError(absent_column(f"pilot.columns: {name}", name, read.present))
     if unread := unread_names(read.present, names):
         _log.info("pilot: not read: %s", unread)
-    read = _without_unusable(read, columns)
+    read, left_out = _without_unusable(read, columns)
     if columns.arms is not None:
         conditions: defaultdict[str, set[str]] = defaultdict(set)
         for name in columns.arms:
@@ -199,22 +207,23 @@ def read_mapped(path: Path, columns: OutcomeColumns) -> list[Outcome]:
                     f"pilot.columns.arms={{{listed}}}: expected {BASELINE} (without intervention) and another"
                     f"{whose}"
                 )
-        return _of_tasks(read, columns, columns.arms)
+        outcomes, remarks = _of_tasks(read, columns, columns.arms)
+        return MappedRuns(outcomes, (*left_out, *remarks))
     if not columns.task:
         raise UserError(
             "pilot.columns.task: rows are runs; expected the column with the task that each is of"
         )
-    return _of_runs(read, columns)
+    return MappedRuns(_of_runs(read, columns), tuple(left_out))
 
 
-def _without_unusable(read: ImportedFiles, columns: OutcomeColumns) -> ImportedFiles:
-    """The runs that their log doesn't mark as invalid; says how many others there are, of each condition.
+def _without_unusable(read: ImportedFiles, columns: OutcomeColumns) -> tuple[ImportedFiles, list[str]]:
+    """The runs that their log doesn't mark as invalid, and how many others there are, of each condition.
 
     Raises `UserError` for a run that ended in an error: to leave out who broke down would move the effect.
     """
     usable, left_out, first = usable_rows(read, "runs that are neither")
     if not len(left_out):
-        return usable
+        return usable, []
     errors = read.table.column("error").take(left_out)
     if errors.null_count < len(left_out):
         row = int(left_out[np.flatnonzero(pc.is_valid(errors).to_numpy())[0]])
@@ -226,27 +235,25 @@ def _without_unusable(read: ImportedFiles, columns: OutcomeColumns) -> ImportedF
     if columns.arms is None:
         counts = Counter(texts(read, columns.condition, keeps_words=True).take(left_out).to_pylist())
         counted = f" ({columns.condition}: " + ", ".join(f"{n} {name}" for name, n in counts.items()) + ")"
-    _log.warning(
-        "pilot: %d of %d runs are left out, as the log marks them%s; the first: %s",
-        len(left_out),
-        read.table.num_rows,
-        counted,
-        first,
-    )
-    return usable
+    return usable, [
+        f"{len(left_out):,} of {read.table.num_rows:,} runs are left out, as the log marks them{counted}; "
+        f"the first: {first}."
+    ]
 
 
-def _of_tasks(read: ImportedFiles, columns: OutcomeColumns, arms: dict[str, str]) -> list[Outcome]:
+def _of_tasks(
+    read: ImportedFiles, columns: OutcomeColumns, arms: dict[str, str]
+) -> tuple[list[Outcome], list[str]]:
     """A run for each arm of a row; one without an outcome broke down, for who lacks may be who failed.
 
-    A row without any outcome of an agent is no run of it.
+    A row without any outcome of an agent is no run of it. Also returns what is to be said of either.
     """
     by_agent: defaultdict[str, dict[str, FloatArray]] = defaultdict(dict)
     for arm, name in arms.items():
         agent, _, condition = arm.rpartition("/")
         by_agent[agent][condition] = _successes(read, name, columns)
     tasks, seeds, agents = _keys(read, columns)
-    outcomes = []
+    outcomes, remarks = [], []
     for agent, successes in by_agent.items():
         is_missing = np.isnan([*successes.values()])  # [conditions, tasks]
         if is_missing.any(axis=0).all():
@@ -255,15 +262,15 @@ def _of_tasks(read: ImportedFiles, columns: OutcomeColumns, arms: dict[str, str]
         rows = np.flatnonzero(~is_missing.all(axis=0)).tolist()
         who = f" of {agent}" if agent else ""
         if n_empty := len(tasks) - len(rows):
-            _log.warning("pilot: %d of %d tasks have no run%s: left out", n_empty, len(tasks), who)
+            remarks.append(f"{n_empty:,} of {len(tasks):,} tasks have no run{who}: left out.")
         if n_lacking := int(is_missing[:, rows].sum()):
-            _log.warning("pilot: %d runs%s have no outcome: taken as broken down", n_lacking, who)
+            remarks.append(f"{n_lacking:,} runs{who} have no outcome: taken as broken down.")
         for i in rows:
             for condition, success in successes.items():
                 why = _NO_OUTCOME if np.isnan(success[i]) else ""
                 run = (tasks[i], seeds[i], agent or agents[i], condition)
                 outcomes.append(Outcome(*run, bool(success[i] == 1), 0, 0, 0, why))
-    return outcomes
+    return outcomes, remarks
 
 
 def _of_runs(read: ImportedFiles, columns: OutcomeColumns) -> list[Outcome]:

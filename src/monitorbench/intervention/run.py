@@ -15,7 +15,7 @@ from monitorbench.config.pilot import WhoAndWhen
 from monitorbench.config.study import Paths, Study
 from monitorbench.config.terminal import opened
 from monitorbench.interop.imports.readers.open import stem_of
-from monitorbench.intervention.outcomes import Outcome, read_mapped, read_outcomes, write_outcomes
+from monitorbench.intervention.outcomes import MappedRuns, Outcome, read_mapped, read_outcomes, write_outcomes
 from monitorbench.intervention.statistics.analysis import analyse, at_its_error
 from monitorbench.intervention.statistics.decision_file import write_decision
 from monitorbench.report.pilot.printed import print_decision
@@ -25,11 +25,12 @@ from monitorbench.runs.run_folders import run_name
 
 
 class _Found(NamedTuple):
-    """Outcomes, what the run is called after them, and what the manifest says of where they are from."""
+    """Outcomes, what the run is called after them, where they are from (for the manifest), and remarks."""
 
     outcomes: list[Outcome]
     name: str
     origin: dict[str, Any]
+    remarks: tuple[str, ...] = ()
 
 
 def run_pilot(study: Study) -> Path:
@@ -51,7 +52,7 @@ def run_pilot(study: Study) -> Path:
         "statistics": statistics.model_dump(mode="json"),
     }
     run = RunDirectory(study.paths.runs / "pilot", source.name, identity)
-    decision = analyse(source.outcomes, statistics)
+    decision = analyse(source.outcomes, statistics).model_copy(update={"on_outcomes": source.remarks})
     with run.recording(study) as results:
         write_outcomes(run.path / "outcomes.jsonl", source.outcomes)
         write_decision(run.path, decision)
@@ -80,8 +81,8 @@ def _outcomes(study: Study) -> _Found:
     if study.outcomes is not None:
         name = run_name(stem_of(study.outcomes))
         file, columns = compared_file(study.outcomes), study.pilot.columns
-        outcomes = read_outcomes(file) if columns is None else read_mapped(file, columns)
-        return _Found(outcomes, name, {"origin": "file", "file": file.name})
+        read = MappedRuns(read_outcomes(file), ()) if columns is None else read_mapped(file, columns)
+        return _Found(read.outcomes, name, {"origin": "file", "file": file.name}, read.remarks)
     if study.recorded is not None:
         from monitorbench.intervention.recorded.archives import read_recorded
 

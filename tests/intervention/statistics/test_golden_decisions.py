@@ -36,7 +36,7 @@ PILOTS: dict[str, tuple[list[Outcome], PilotStatistics, str]] = {
 def test_the_same_pilot_has_the_same_decision(name: str) -> None:
     """A team's decision would be another one after an update, and nobody had said so."""
     found, settings, expected = PILOTS[name]
-    content = _rounded(json.loads(analyse(found, settings).model_dump_json()))
+    content = _rounded(json.loads(analyse(found, settings).model_dump_json(exclude={"on_outcomes"})))
     assert hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16] == expected, content
 
 

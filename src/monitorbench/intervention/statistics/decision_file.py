@@ -183,6 +183,8 @@ class PilotDecision(ConditionResult):
     conditions: tuple[ConditionResult, ...]
     """All of them, controls too, by agent and name."""
     settings: PilotStatistics
+    on_outcomes: tuple[str, ...] = ()
+    """Sentences on runs of somebody else's table that are left out, or were taken as broken down."""
     pairs: Annotated[tuple[PairOutcome, ...], Field(exclude=True, repr=False)] = ()
     """Written to `pairs.csv` instead; empty when read back."""
 
@@ -302,7 +304,8 @@ def remarks_on(one: ConditionResult) -> Iterator[str]:
 
 
 def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
-    """The remarks on the choice among the conditions, and on what the pilot could find."""
+    """The remarks on the outcomes, on the choice among the conditions, and on what the pilot could find."""
+    yield from decision.on_outcomes
     settings, chosen = decision.settings, decision.selection
     if settings.interval_confidence != settings.confidence and (n := settings.decided_before):
         yield (
