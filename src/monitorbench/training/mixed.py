@@ -17,7 +17,7 @@ from monitorbench.prompts.render import templated
 from monitorbench.records import Sample, Split
 from monitorbench.sources.read import SourceFiles, filled
 from monitorbench.training.examples import Example
-from monitorbench.training.objectives.base import (
+from monitorbench.training.objectives import (
     ExtraExamples,
     ObjectiveContext,
     ObjectiveSpec,
