@@ -21,7 +21,7 @@ from monitorbench import records
 from monitorbench.corpus.store import SAMPLE_SCHEMA, ShardWriter
 from monitorbench.records import Category, Cell, Label, Message, Role, Split, Task
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.verdict_log import open_verdict_log
+from monitorbench.runs.keyed_log import open_verdict_log
 
 SECONDS, MIB, DRAWS = 20, 1536, 2
 """Seconds and MiB that the judge's own numbers may take on two cores; draws of the usual way."""

@@ -39,9 +39,9 @@ from monitorbench.records import Message, Role, Sample, Split
 from monitorbench.report.view.rows import Runs
 from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import read_objects
+from monitorbench.runs.keyed_log import VERDICTS, read_verdicts
 from monitorbench.runs.listing import listed
 from monitorbench.runs.run_folders import runs_in
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
 from monitorbench.scoring.control import outcomes as control
 from monitorbench.sources.archive import regular_files
 from monitorbench.sources.fetch import local

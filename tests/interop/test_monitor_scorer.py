@@ -25,7 +25,7 @@ from monitorbench.interop.inspect.as_inspect import verdict_score
 from monitorbench.interop.inspect.read import read
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Sample, UnscoredReason, Verdict
-from monitorbench.runs.verdict_log import read_run
+from monitorbench.runs.keyed_log import read_run
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.operating_point import read_operating_point
 

@@ -29,7 +29,7 @@ from monitorbench.report.view.rows import Runs
 from monitorbench.report.write import report
 from monitorbench.runs.directory import DIRECTORY_LOCK, read_manifest, write_manifest
 from monitorbench.runs.files import locked, write_json
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.runs.keyed_log import VERDICTS, read_verdicts
 from monitorbench.scoring.score import score_run
 
 PORT = 8123

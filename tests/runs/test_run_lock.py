@@ -15,7 +15,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus import build
 from monitorbench.runs import keyed_log
 from monitorbench.runs.directory import RunDirectory, is_finished
-from monitorbench.runs.verdict_log import open_verdict_log
+from monitorbench.runs.keyed_log import open_verdict_log
 
 HOLD = """
 import sys, time

@@ -22,9 +22,9 @@ from monitorbench.metrics.written import DASH, counted, interval, rate
 from monitorbench.records import Label, Split, Verdict
 from monitorbench.report.tables.overall import OverallNumber
 from monitorbench.runs.files import read_objects, unsealed_line
+from monitorbench.runs.keyed_log import VERDICTS
 from monitorbench.runs.listing import overall_numbers, overall_rates, short
 from monitorbench.runs.run_folders import Run, age_in_words, runs_in
-from monitorbench.runs.verdict_log import VERDICTS
 from monitorbench.untrusted import MAX_LINE_BYTES, lines, opened
 
 _NUMBERS = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
