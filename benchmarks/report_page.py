@@ -38,8 +38,7 @@ from monitorbench.metrics.words import add_corrected
 from monitorbench.records import Label, Sample
 from monitorbench.report.samples.browsable import render_samples
 from monitorbench.report.samples.judged import OfRun, worst_of
-from monitorbench.report.view.app import HOST, view_app
-from monitorbench.report.view.rows import Runs
+from monitorbench.report.view import HOST, Runs, view_app
 from monitorbench.report.write import render_report
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.scoring.recommendation.assemble import assembled
