@@ -28,7 +28,7 @@ from monitorbench import records
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes
 from monitorbench.judging.serving.served import free_port
-from monitorbench.metrics.choice.facts import ShortcutsFacts
+from monitorbench.metrics.choice import ShortcutsFacts
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results

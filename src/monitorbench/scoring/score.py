@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.stored.head import DIRECTIONS_FILE, read_directions
-from monitorbench.metrics.choice.facts import Recommendation
+from monitorbench.metrics.choice import Recommendation
 from monitorbench.metrics.metrics_json import CsvRow, monitor_rows, nested, to_csv, transfer_rows
 from monitorbench.metrics.points_in_words import by_question, in_words, notes
 from monitorbench.metrics.prompts import WordingChoice
