@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
@@ -71,7 +70,9 @@ class Guardrail:
             decision = self._judged(call.exchange, call.id, call.category, headers)
         except NoChat as error:
             return Refusal(400, str(error))
-        return HttpAnswer(200, _own_body(decision))
+        fields = {"monitor", "score", "threshold", "error", "seconds", "shadow"}
+        said = decision.model_dump(mode="json", include=fields)
+        return HttpAnswer(200, {"id": decision.sample_id, "action": decision.answered, **said})
 
     def of_litellm(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """LiteLLM's path: a request is remembered and let through, its answer is judged with it."""
@@ -250,12 +251,6 @@ def serving(
             )
         )
         yield server, guardrail
-
-
-def _own_body(found: DecisionLine) -> dict[str, Any]:
-    """The answer of `/guardrail`."""
-    fields = {"monitor", "score", "threshold", "error", "seconds", "shadow"}
-    return {"id": found.sample_id, "action": found.answered, **found.model_dump(mode="json", include=fields)}
 
 
 def _now() -> str:
