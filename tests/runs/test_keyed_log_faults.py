@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_verdict_log import verdict, write
+from test_keyed_log import verdict, write
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.files import sealed_line
@@ -16,7 +16,7 @@ from monitorbench.runs.keyed_log import open_verdict_log, read_verdicts
 LIMITED = """
 import pathlib, resource, sys
 sys.path[:0] = sys.argv[1].split(":")
-from test_verdict_log import verdict
+from test_keyed_log import verdict
 from monitorbench.config.base import UserError
 from monitorbench.runs.keyed_log import open_verdict_log, read_verdicts
 
