@@ -14,7 +14,7 @@ from monitorbench.corpus.build import ensure
 from monitorbench.engines.stored.model_folder import load_causal_lm
 from monitorbench.engines.weights import weights_folder
 from monitorbench.records import Split
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 CLOSE = 0.01
 

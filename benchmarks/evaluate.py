@@ -27,8 +27,8 @@ from monitorbench.judging.display import judging
 from monitorbench.judging.local import TokenJudge
 from monitorbench.judging.logged import LoggedJudge
 from monitorbench.prompts.label_tokens import score
+from monitorbench.runs.keyed_log import open_failure_log, open_verdict_log, read_verdicts
 from monitorbench.runs.tracking import Track
-from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log, read_verdicts
 
 _PARTS = {"engine": "evaluate:engine", "peers": "evaluate_peers:measure"}
 """Functions that measure a part in a process of its own."""

@@ -19,7 +19,7 @@ from benchmarks.judged import Judged, judged_samples
 from benchmarks.measuring import ROOT, Ratio, Result, environment, timed
 from monitorbench.engines.stored.model_folder import load_tokenizer
 from monitorbench.prompts.wording import PromptWording
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 PEERS = ROOT / ".venv-peers"
 REQUIREMENTS = ROOT / "requirements" / "peers.txt"

@@ -28,7 +28,7 @@ from monitorbench import records
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes
 from monitorbench.judging.serving.served import free_port
-from monitorbench.metrics.choice.facts import ShortcutsFacts
+from monitorbench.metrics.choice import ShortcutsFacts
 from monitorbench.metrics.columns import columns
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.results import SCHEMA_VERSION, Results
@@ -38,8 +38,7 @@ from monitorbench.metrics.words import add_corrected
 from monitorbench.records import Label, Sample
 from monitorbench.report.samples.browsable import render_samples
 from monitorbench.report.samples.judged import OfRun, worst_of
-from monitorbench.report.view.app import HOST, view_app
-from monitorbench.report.view.rows import Runs
+from monitorbench.report.view import HOST, Runs, view_app
 from monitorbench.report.write import render_report
 from monitorbench.runs.directory import RunDirectory
 from monitorbench.scoring.recommendation.assemble import assembled

@@ -18,11 +18,10 @@ import pyarrow as pa
 
 from benchmarks.measuring import Result, apart, composed, over_usual, script
 from monitorbench import records
-from monitorbench.corpus.store import ShardWriter
+from monitorbench.corpus.store import SAMPLE_SCHEMA, ShardWriter
 from monitorbench.records import Category, Cell, Label, Message, Role, Split, Task
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.verdict_log import open_verdict_log
-from monitorbench.sample_table import SAMPLE_SCHEMA
+from monitorbench.runs.keyed_log import open_verdict_log
 
 SECONDS, MIB, DRAWS = 20, 1536, 2
 """Seconds and MiB that the judge's own numbers may take on two cores; draws of the usual way."""

@@ -36,12 +36,12 @@ from monitorbench.intervention.recorded.marked_runs import read_step_scores
 from monitorbench.intervention.statistics.decision_file import read_decision
 from monitorbench.judging.recorded import read_recorded
 from monitorbench.records import Message, Role, Sample, Split
-from monitorbench.report.view.rows import Runs
+from monitorbench.report.view import Runs
 from monitorbench.runs.directory import write_manifest
 from monitorbench.runs.files import read_objects
+from monitorbench.runs.keyed_log import VERDICTS, read_verdicts
 from monitorbench.runs.listing import listed
 from monitorbench.runs.run_folders import runs_in
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
 from monitorbench.scoring.control import outcomes as control
 from monitorbench.sources.archive import regular_files
 from monitorbench.sources.fetch import local

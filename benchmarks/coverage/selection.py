@@ -12,12 +12,12 @@ import numpy as np
 from benchmarks.coverage import Cell, Table, given, holds, means
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.choice.regret import RateCurves, Suspicion, costs_along, first_flagged, rates_along
 from monitorbench.metrics.clustered import share_interval
 from monitorbench.metrics.cost import expected_cost, expected_cost_interval
 from monitorbench.metrics.guarantees.allowed import AlertBudget, allowed, questions_for_budget
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method
 from monitorbench.metrics.guarantees.threshold import Benign, GuaranteedThreshold, guaranteed_threshold
+from monitorbench.metrics.regret import RateCurves, Suspicion, costs_along, first_flagged, rates_along
 
 ALPHA, DELTA, N = 0.05, 0.05, 600
 """Guaranteed false alarm rate, the chance that it fails, and benign questions of the calibration split."""

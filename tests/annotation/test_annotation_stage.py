@@ -31,10 +31,9 @@ from monitorbench.annotation.stage import annotate
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.labelling import Annotation
 from monitorbench.config.study import Study
-from monitorbench.corpus.store import read_split, write_split
+from monitorbench.corpus.store import read_split, to_table, write_split
 from monitorbench.records import Category, Construction, Label, LabelSource, Sample, Split
 from monitorbench.runs.directory import read_manifest
-from monitorbench.sample_table import to_table
 
 N_PAIRS = 12
 HOSTILE = '=HYPERLINK("http://x.invalid","open")\n<b onclick="run()">bold</b>\u2028$request; "quoted", end'

@@ -21,9 +21,8 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
 from monitorbench.corpus.build import ensure, refuse_contradictions
 from monitorbench.corpus.columns import read_batches, read_columns
-from monitorbench.corpus.store import read_split, select, shards_of, write_split
+from monitorbench.corpus.store import SAMPLE_SCHEMA, read_split, select, shards_of, write_split
 from monitorbench.records import Category, Label, Message, Role, Sample, Span, Split, Task, ToolCall
-from monitorbench.sample_table import SAMPLE_SCHEMA
 
 text = st.text(max_size=20)
 calls = st.lists(st.builds(ToolCall, id=text, name=text, arguments=text), max_size=2).map(tuple)

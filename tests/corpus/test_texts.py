@@ -5,9 +5,9 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitorbench.corpus.store import from_table, to_table
 from monitorbench.corpus.texts import conversation_text, request_text, response_text, row_text
 from monitorbench.records import Message, Role, Sample, ToolCall
-from monitorbench.sample_table import from_table, to_table
 
 words = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 calls = st.builds(ToolCall, id=words, name=words, arguments=words)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import ROOT, monitorbench
 
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 TEXT = (ROOT / "docs" / "seen.md").read_text(encoding="utf-8")
 

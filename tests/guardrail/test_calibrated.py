@@ -34,7 +34,7 @@ from monitorbench.judging.open import open_judge
 from monitorbench.judging.serving.http import HttpServer
 from monitorbench.records import Message, Role, Sample, Split
 from monitorbench.runs.directory import read_checked, read_manifest
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.combination.combined_run import combine_runs
 from monitorbench.scoring.operating_point import threshold_point

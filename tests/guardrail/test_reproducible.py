@@ -23,7 +23,7 @@ from monitorbench.judging.reproducible import refuse_batch_dependent
 from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import read_manifest
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.operating_point import read_operating_point
 

@@ -15,7 +15,14 @@ from scripted_monitor import NAME, by_number, monitor_of, running, threshold
 
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
-from monitorbench.guardrail.decision import AppendedLog, open_appended, read_lines
+from monitorbench.guardrail.decision import (
+    EVENT,
+    AppendedLog,
+    DecisionLine,
+    event_of,
+    open_appended,
+    read_lines,
+)
 from monitorbench.guardrail.service import Guardrail, serving
 from monitorbench.interop import litellm
 from monitorbench.judging.serving.http import HttpAnswer, Refusal
@@ -229,3 +236,70 @@ def test_no_response_passes_litellm_where_nothing_can_be_judged(unable: Guardrai
     else:
         assert answer.body["action"] == "BLOCKED"
         assert answer.body["blocked_reason"]
+
+
+def decision_line(**fields: Any) -> DecisionLine:
+    known: dict[str, Any] = {
+        "sample_id": "s",
+        "draw": 1,
+        "time": "2026-11-01T00:00:00+00:00",
+        "monitor": NAME,
+        "score": 0.75,
+        "threshold": 0.5,
+        "flagged": True,
+        "decided": "flag",
+        "answered": "pass",
+        "fails": "closed",
+        "shadow": True,
+        "error": None,
+        "detail": "",
+        "seconds": 0.1,
+        "prompt_tokens": 9,
+        "category": None,
+    }
+    return DecisionLine.model_validate(known | fields)
+
+
+def test_the_event_is_opentelemetrys():
+    """If it failed: a collector would drop the lines, or dashboards not find their attributes."""
+    logs = pytest.importorskip("opentelemetry.proto.collector.logs.v1.logs_service_pb2")
+    known = pytest.importorskip("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
+    from google.protobuf.json_format import Parse
+
+    trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    line = event_of(
+        decision_line(),
+        response_id="chatcmpl-1",
+        nanoseconds=1_700_000_000_000_000_000,
+        traceparent=f"00-{trace}-{span}-01",
+    )
+    request = Parse(line, logs.ExportLogsServiceRequest())
+    (record,) = request.resource_logs[0].scope_logs[0].log_records
+    assert record.event_name == EVENT
+    assert record.time_unix_nano == 1_700_000_000_000_000_000
+    values = {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in record.attributes}
+    assert values == {
+        known.GEN_AI_EVALUATION_NAME: "misbehavior",
+        known.GEN_AI_EVALUATION_SCORE_VALUE: 0.75,
+        known.GEN_AI_EVALUATION_SCORE_LABEL: "misbehavior",
+        known.GEN_AI_EVALUATION_EXPLANATION: f"score 0.75, threshold 0.5, {NAME}",
+        known.GEN_AI_RESPONSE_ID: "chatcmpl-1",
+        "monitorbench.monitor": NAME,
+        "monitorbench.decided": "flag",
+        "monitorbench.shadow": True,
+        "monitorbench.threshold": 0.5,
+    }
+    sent = json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
+    assert (sent["traceId"], sent["spanId"]) == (trace, span), "hex, as OTLP's JSON has them"
+
+
+def test_an_event_without_a_result_says_why():
+    """If it failed: an outage would look like a quiet hour."""
+    lost = decision_line(score=None, flagged=None, error="timed_out")
+    line = event_of(lost, response_id="", nanoseconds=1, traceparent="nonsense")
+    record = json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
+    keys = {one["key"] for one in record["attributes"]}
+    assert "error.type" in keys
+    assert not keys & {f"gen_ai.evaluation.score.{name}" for name in ("value", "label")}
+    assert "gen_ai.response.id" not in keys
+    assert (record["severityNumber"], "traceId" in record) == (13, False)

@@ -22,11 +22,10 @@ from monitorbench.config.base import UserError
 from monitorbench.guardrail.calibrated import Calibrated
 from monitorbench.interop.inspect import monitor_scorer
 from monitorbench.interop.inspect.as_inspect import verdict_score
-from monitorbench.interop.inspect.live import LiveMonitor, live_monitor
 from monitorbench.interop.inspect.read import read
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Sample, UnscoredReason, Verdict
-from monitorbench.runs.verdict_log import read_run
+from monitorbench.runs.keyed_log import read_run
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.operating_point import read_operating_point
 
@@ -116,6 +115,8 @@ def test_another_judge_than_the_calibrated_one_does_not_judge(
     inspect_ai: Any, calibrated: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """A threshold promises nothing of another model's scores."""
+    from monitorbench.interop.inspect.scorer import live_monitor
+
     live_monitor.cache_clear()
     monkeypatch.setattr("monitorbench.judging.identity.weights_identity", lambda _: "sha256:other")
     with pytest.raises(UserError, match="the judge that was calibrated can't be had"):
@@ -124,6 +125,8 @@ def test_another_judge_than_the_calibrated_one_does_not_judge(
 
 def test_what_is_no_calibration_of_one_judge_is_refused(inspect_ai: Any, calibrated: Path, tmp_path: Path):
     """The error is there when the task is made, not after the agents have run."""
+    from monitorbench.interop.inspect.scorer import live_monitor
+
     with pytest.raises(UserError, match=r"no manifest\.json"):
         monitor_scorer(tmp_path)
     evaluation = next((calibrated.parents[1] / "evaluate").iterdir())
@@ -200,13 +203,15 @@ class _Judge:
 
 
 def test_every_thread_gets_the_verdict_on_its_own_sample(
-    make_sample: Callable[..., Sample], monkeypatch: pytest.MonkeyPatch, calibrated: Path
+    inspect_ai: Any, make_sample: Callable[..., Sample], monkeypatch: pytest.MonkeyPatch, calibrated: Path
 ):
     """Samples that wait are judged together; a mixed-up one is a false alarm on the wrong agent."""
+    from monitorbench.interop.inspect.scorer import LiveMonitor
+
     point = read_operating_point(calibrated)
     part: Any = SimpleNamespace(spec=SimpleNamespace(shots=SimpleNamespace(k=0), route=None))
     live = LiveMonitor(Calibrated(calibrated, point, calibrated, None, {}), part)
-    monkeypatch.setattr("monitorbench.interop.inspect.live.open_part", lambda *_: _Judge())
+    monkeypatch.setattr("monitorbench.interop.inspect.scorer.open_part", lambda *_: _Judge())
     samples = [make_sample(pair_id=str(n)) for n in range(100)]
     with ThreadPoolExecutor(16) as threads:
         found = list(threads.map(live.judge, samples))

@@ -16,7 +16,7 @@ from typing import Any
 
 from endpoint_server import EndpointServer
 
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
 FORKS = """

@@ -16,7 +16,7 @@ from monitorbench.judging.identity import judge_spec
 from monitorbench.judging.logged import open_logged
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Sample, Verdict
-from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log
+from monitorbench.runs.keyed_log import open_failure_log, open_verdict_log
 
 
 class JudgedBySmolLM2(NamedTuple):

@@ -14,7 +14,7 @@ from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.identity import judge_spec
 from monitorbench.judging.open import open_prompt
 from monitorbench.runs.directory import read_manifest
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 PRICES = "engine.prices={prompt: 1, cached_prompt: null, completion: 0}"
 

@@ -18,8 +18,8 @@ from monitorbench.metrics import rates
 from monitorbench.metrics.columns import columns
 from monitorbench.records import Category, Label, Task
 from monitorbench.runs import progress as shown_progress
+from monitorbench.runs.keyed_log import open_verdict_log
 from monitorbench.runs.tracking import Track
-from monitorbench.runs.verdict_log import open_verdict_log
 
 
 class Clock:

@@ -18,7 +18,7 @@ from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Category, Label, UnscoredReason, Verdict
 from monitorbench.report.stages import score as score_run
-from monitorbench.runs.verdict_log import read_run, read_verdicts
+from monitorbench.runs.keyed_log import read_run, read_verdicts
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001}
 

@@ -23,8 +23,7 @@ from forked_evaluate import Fork, World, forking, number_of, write_data
 from small_models import tiny_model
 
 from monitorbench.records import TRANSPORT_FAILURES, Label, UnscoredReason, Verdict
-from monitorbench.runs.keyed_log import read_log
-from monitorbench.runs.verdict_log import FAILURES, VERDICTS, Failure, read_run, read_verdicts
+from monitorbench.runs.keyed_log import FAILURES, VERDICTS, Failure, read_log, read_run, read_verdicts
 
 PAIRS = 14
 N = 2 * PAIRS

@@ -8,7 +8,7 @@ from scripted_engine import completion
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import UnscoredReason
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 FIRST = "prompt=evidence_first"
 END = "<|im_end|>"

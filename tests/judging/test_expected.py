@@ -14,7 +14,7 @@ from monitorbench.judging.identity import NO_SHOTS, JudgeSpec, judge_spec
 from monitorbench.judging.judge import Question
 from monitorbench.records import Label, Verdict
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.runs.verdict_log import open_verdict_log
+from monitorbench.runs.keyed_log import open_verdict_log
 
 ENDPOINT = ("engine=openai_api", "monitor.name=m", "monitor.hub_id=m", "engine.concurrency=4")
 PRICES = "engine.prices={prompt: 2.0, cached_prompt: null, completion: 10.0}"

@@ -11,7 +11,7 @@ from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.render import Renderer
 from monitorbench.prompts.wording import PromptWording
 from monitorbench.records import UnscoredReason
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 EXTRACT = "prompt=extract_then_judge"
 FEW = "dataset.test.subset=safety_permission/qa"

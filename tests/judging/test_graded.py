@@ -11,7 +11,7 @@ from scripted_engine import completion
 from monitorbench.engines.protocol import Decoding, Reply
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, UnscoredReason
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.score import score_run
 
 GRADED = "prompt=graded"

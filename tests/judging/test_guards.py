@@ -21,7 +21,7 @@ from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.parse import parse_text
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, UnscoredReason
-from monitorbench.runs.verdict_log import read_run, read_verdicts
+from monitorbench.runs.keyed_log import read_run, read_verdicts
 
 FEW = ("dataset.test.subset=safety_permission/qa", "dataset.test.pairs_per_cell=1")
 HEADERS = ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>")

@@ -19,7 +19,7 @@ from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample, Split, UnscoredReason, Verdict
 from monitorbench.runs.directory import read_manifest
-from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
+from monitorbench.runs.keyed_log import open_verdict_log, read_verdicts
 
 Script = Callable[[tuple[int, ...], Decoding, bool], Reply]
 Studies = Callable[..., Study]

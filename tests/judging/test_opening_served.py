@@ -16,7 +16,7 @@ from monitorbench.judging.evaluate import evaluate
 from monitorbench.judging.identity import model_identity
 from monitorbench.judging.serving.served import Address, address_file, write_address
 from monitorbench.judging.serving.vllm_server import running_server
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 OPENING = 'monitor.opening="<think>\\n\\n</think>\\n\\n"'
 

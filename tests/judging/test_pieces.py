@@ -17,7 +17,7 @@ from monitorbench.judging.judge import Judge
 from monitorbench.judging.open import open_judge
 from monitorbench.judging.pieces import pieces_of
 from monitorbench.records import Label, Message, QuoteField, Role, Sample, ToolCall, UnscoredReason
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 CALL = ToolCall(id="1", name="run", arguments='{"p": "STEP .9"}')
 RESPONSE = [

@@ -11,7 +11,7 @@ from monitorbench.engines.two_passes import ReasoningTokens, think_first
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import UnscoredReason
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 # SmolLM2 has no token of its own for the end of reasoning: a full stop is one here.
 REASONING = 'monitor.reasoning={end:".",then:" Answer: ",max_tokens:24}'

@@ -10,7 +10,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.runs.directory import read_manifest
-from monitorbench.runs.verdict_log import read_failures, read_verdicts
+from monitorbench.runs.keyed_log import read_failures, read_verdicts
 
 
 def by(version: str) -> Answer:

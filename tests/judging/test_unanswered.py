@@ -11,7 +11,7 @@ from forked_evaluate import Fork, World, forking, number_of, write_data
 
 from monitorbench.judging.logged import FAILURES_IN_A_ROW, is_outage
 from monitorbench.records import Label
-from monitorbench.runs.verdict_log import VERDICTS, read_failures, read_verdicts
+from monitorbench.runs.keyed_log import VERDICTS, read_failures, read_verdicts
 
 N = 100
 FAULTS = {

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from monitorbench.config.study import Study
 from monitorbench.engines import open as opening
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 Studies = Callable[..., Study]
 ENGINE = ("engine=transformers", "engine.dtype=float32", "engine.device=cpu")

@@ -1,6 +1,6 @@
 """A recommendation as `recommend` writes it, without a run: for the page's tests."""
 
-from monitorbench.metrics.choice.facts import (
+from monitorbench.metrics.choice import (
     SCHEMA_VERSION,
     AtTest,
     Kind,

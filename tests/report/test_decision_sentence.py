@@ -7,7 +7,7 @@ from fake_results import MANIFEST, fake_results
 from recommendation_page import fake_recommendation, option
 from rich.console import Console
 
-from monitorbench.metrics.choice.facts import Recommendation
+from monitorbench.metrics.choice import Recommendation
 from monitorbench.report.tables.tables import print_tables
 from monitorbench.report.write import render_report
 from monitorbench.scoring.recommendation.words import remarks, sentence, short

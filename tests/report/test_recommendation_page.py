@@ -9,7 +9,7 @@ from hostile import SCRIPT
 from in_chromium import SCHEMES, WIDTHS, chromium, needs_chromium, opened, shows_all, violations
 from recommendation_page import fake_recommendation
 
-from monitorbench.metrics.choice.facts import Kind
+from monitorbench.metrics.choice import Kind
 from monitorbench.metrics.robustness import Robustness, Worst
 from monitorbench.report.drawing import Dots
 from monitorbench.report.recommendation import page_values, render_recommendation

@@ -24,12 +24,11 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.interop.imports.stage import import_scores
 from monitorbench.metrics.written import rate
 from monitorbench.records import Label, Split
-from monitorbench.report.view.app import HOST, view_app
-from monitorbench.report.view.rows import Runs
+from monitorbench.report.view import HOST, Runs, view_app
 from monitorbench.report.write import report
 from monitorbench.runs.directory import DIRECTORY_LOCK, read_manifest, write_manifest
 from monitorbench.runs.files import locked, write_json
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.runs.keyed_log import VERDICTS, read_verdicts
 from monitorbench.scoring.score import score_run
 
 PORT = 8123

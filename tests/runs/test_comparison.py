@@ -15,7 +15,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Split
 from monitorbench.runs.command import main
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.score import score_run
 
 

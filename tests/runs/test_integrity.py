@@ -24,7 +24,7 @@ from monitorbench.records import Split
 from monitorbench.runs import files
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import file_sha256, sealed_line, unsealed_line
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.runs.verify import verify_folders
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.verdict_columns import read_verdict_columns

@@ -15,7 +15,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus import build
 from monitorbench.runs import keyed_log
 from monitorbench.runs.directory import RunDirectory, is_finished
-from monitorbench.runs.verdict_log import open_verdict_log
+from monitorbench.runs.keyed_log import open_verdict_log
 
 HOLD = """
 import sys, time
@@ -101,7 +101,7 @@ def test_a_log_reaches_the_disk_by_itself(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         keyed_log.os, "fsync", lambda stream: (synced.append(time.monotonic()), fsync(stream))
     )
-    from test_verdict_log import verdict
+    from test_keyed_log import verdict
 
     with open_verdict_log(tmp_path / "verdicts.jsonl") as log:
         log.append(verdict("a"))
@@ -123,7 +123,7 @@ def test_a_disk_that_fails_while_the_run_goes_on_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, often: None
 ):
     """The kernel tells of a lost block once: not heard, a run would be `done` without it."""
-    from test_verdict_log import verdict
+    from test_keyed_log import verdict
 
     failures = [OSError(5, "Input/output error")]
     fsync = os.fsync

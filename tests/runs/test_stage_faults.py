@@ -23,7 +23,7 @@ from monitorbench.config.base import UserError
 from monitorbench.intervention.outcomes import read_outcomes
 from monitorbench.report.pilot.flips import read_pilot
 from monitorbench.runs.directory import checked_file, read_checked, read_finished, read_manifest
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.scoring.operating_point import read_operating_point
 

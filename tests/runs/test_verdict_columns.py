@@ -20,7 +20,7 @@ from monitorbench.records import (
     Verdict,
 )
 from monitorbench.runs.files import sealed_line
-from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
+from monitorbench.runs.keyed_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.verdict_columns import read_verdict_columns
 
 PLACE = Span(message=0, field=QuoteField.CONTENT, start=0, end=3)

@@ -15,7 +15,7 @@ from sealed import seal
 from monitorbench.config.base import UserError
 from monitorbench.config.evaluation import Stakes
 from monitorbench.corpus.columns import read_columns
-from monitorbench.corpus.store import write_split
+from monitorbench.corpus.store import to_table, write_split
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.metrics_json import number_trees
@@ -25,7 +25,6 @@ from monitorbench.metrics.table import NO_PROMPT, Table
 from monitorbench.records import Label, Sample, Split, Task
 from monitorbench.runs.files import read_json
 from monitorbench.runs.run_folders import refuse_baselines_name
-from monitorbench.sample_table import to_table
 from monitorbench.scoring.baselines import (
     BAG_OF_WORDS,
     BASELINES_VERSION,

@@ -22,7 +22,7 @@ from monitorbench.report.samples.judged import read_scores
 from monitorbench.report.stages import score
 from monitorbench.report.tables.overall import overall_rows
 from monitorbench.runs.directory import read_finished
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.operating_point import read_operating_point
 from monitorbench.scoring.score import score_run, transfer

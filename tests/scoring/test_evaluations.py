@@ -16,7 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import UnscoredReason, Verdict
-from monitorbench.runs.verdict_log import (
+from monitorbench.runs.keyed_log import (
     FAILURES,
     VERDICTS,
     Failure,

@@ -14,7 +14,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label, Split
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Label
 from monitorbench.report.write import report
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.score import score_run
 from monitorbench.stress.changes.change import family
 from monitorbench.stress.stage import as_judged, stress

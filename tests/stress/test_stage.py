@@ -19,7 +19,7 @@ from monitorbench.metrics.robustness import UNCHANGED, as_stress
 from monitorbench.records import Split
 from monitorbench.report.stress import print_stress
 from monitorbench.runs.directory import read_manifest
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.evaluations import read_covered
 from monitorbench.scoring.recommendation.stressed import read_stress

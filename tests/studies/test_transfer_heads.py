@@ -63,10 +63,7 @@ def test_a_study_by_heads_is_made_once_and_found_again(
     assert results["effects"][names[0]]["direct"]["overall"]["n_seeds"] == 2
     assert results["trained_on"][f"{names[1]}_seed1"] == ["sycophancy_bias/qa"]
     assert set(results["chance"]) == set(names)
-    facts = results["directions"]
-    assert facts["trainings"] == names
-    kept = json.loads((directory / "directions.json").read_text())
-    assert {name: len(one) for name, one in kept["directions"].items()} == dict.fromkeys(names, 32)
+    assert results["directions"]["trainings"] == names
     assert len({file.read_bytes() for file in tmp_path.glob("runs/fit/*/head.safetensors")}) == 4
     for file in tmp_path.glob("runs/fit/*/config.json"):
         data = json.loads(file.read_text())["dataset"]

@@ -22,7 +22,7 @@ from monitorbench.engines.stored.head import HEAD_FILE, FittedHead, ReadFrom, re
 from monitorbench.judging import evaluate as evaluating
 from monitorbench.judging.states import States
 from monitorbench.records import Label, Split
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.evaluations import read_evaluation
 from monitorbench.training import fit_head as fitting
 from monitorbench.training import heads

@@ -23,7 +23,7 @@ from monitorbench.engines.stored.head import (
 from monitorbench.judging import evaluate as evaluating
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.records import Split
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.score import score_run
 from monitorbench.training import fit_head as fitting
 

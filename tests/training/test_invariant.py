@@ -13,9 +13,8 @@ from small_runs import curve, distance, drift, fp32, losses, plant, results, set
 from monitorbench.config.base import UserError
 from monitorbench.corpus.store import write_split
 from monitorbench.records import Split
-from monitorbench.training import sft, trainer
-from monitorbench.training.objectives import mixed
-from monitorbench.training.objectives.mixed import Instruction
+from monitorbench.training import mixed, sft, trainer
+from monitorbench.training.mixed import Instruction
 
 PINNED = [10.78081, 10.67119, 10.58589, 10.61292]
 """Of the tiny model, four steps of eight samples; written down once (torch 2.13, trl 1.16)."""

@@ -12,7 +12,7 @@ from monitorbench.prompts.render import Renderer
 from monitorbench.training.curve import label_logprobs
 from monitorbench.training.examples import Example, collate, make_examples, pack
 from monitorbench.training.layers import BY_SAMPLE
-from monitorbench.training.objectives.pairwise import margin_loss
+from monitorbench.training.objectives import margin_loss
 from monitorbench.training.trainer import label_loss, supervised_logits
 
 

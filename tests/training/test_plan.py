@@ -13,7 +13,7 @@ from studies import study
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.training import Objective
 from monitorbench.records import Category, Label, Split, Task
-from monitorbench.training.objectives.pairwise import find_pairs
+from monitorbench.training.objectives import find_pairs
 from monitorbench.training.trainer import OBJECTIVES, make_plan, objective_of
 
 EXPLICIT, MIDDLE, IMPLICIT = Category

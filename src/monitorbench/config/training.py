@@ -14,7 +14,7 @@ from monitorbench.config.base import Config, FileName
 from monitorbench.config.hardware import Device, Dtype, ResolvedDtype, resolved_dtype
 
 Objective = Literal["sft", "pairwise", "curriculum", "mixed"]
-"""Goal that a monitor is fine-tuned towards; each is one file in `training.objectives`."""
+"""Goal that a monitor is fine-tuned towards; each is an `ObjectiveSpec` of `training.objectives`."""
 BASELINE_OBJECTIVE: Objective = "sft"
 """The objective that others are compared with, and that no name mentions."""
 

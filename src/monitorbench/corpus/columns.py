@@ -18,12 +18,11 @@ import pyarrow.compute as pc
 from monitorbench.cells import wrong_name
 from monitorbench.config.base import UserError
 from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.store import n_rows, no_sample, reading, refuse_unknown_cells, shards_of
+from monitorbench.corpus.store import from_table, n_rows, no_sample, reading, refuse_unknown_cells, shards_of
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.metrics.columns import BoolArray, Columns, numbered, pair_numbers
 from monitorbench.records import Category, Label, Sample, Split, Task, vocabulary
 from monitorbench.runs.directory import read_manifest
-from monitorbench.sample_table import from_table
 from monitorbench.untrusted_parquet import parquet_batches, parquet_table
 
 _NAMES = ("id", "pair_id", "group_id", "category", "task", "label", "source", "stratum")

@@ -1,4 +1,4 @@
-"""A dataset on disk: `<directory>/<split>/*.parquet`, written whole or not at all."""
+"""A dataset on disk: `<directory>/<split>/*.parquet`, written whole or not at all, and the table in them."""
 
 import hashlib
 import os
@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +19,51 @@ from monitorbench.config.load import did_you_mean
 from monitorbench.records import Cell, Sample, Split
 from monitorbench.runs.directory import checked_file, read_manifest
 from monitorbench.runs.files import content_hash, make_folder, part_of
-from monitorbench.sample_table import from_table, to_table
 from monitorbench.untrusted_parquet import parquet_table
 
 ALL_NAMED = "all_named"
 """Result in the manifest of a dataset whose files name the split of every sample."""
 _SHARD_BYTES = 128 * 2**20
+_TOOL_CALL = pa.struct([("id", pa.string()), ("name", pa.string()), ("arguments", pa.string())])
+_MESSAGE = pa.struct(
+    [
+        ("role", pa.string()),
+        ("content", pa.string()),
+        ("thinking", pa.string()),
+        ("tool_calls", pa.list_(_TOOL_CALL)),
+        ("tool_call_id", pa.string()),
+    ]
+)
+_SPAN = pa.struct(
+    [
+        ("message", pa.int32()),
+        ("field", pa.string()),
+        ("call", pa.int32()),
+        ("start", pa.int32()),
+        ("end", pa.int32()),
+    ]
+)
+_STRUCTURED = {
+    "request": pa.list_(_MESSAGE),
+    "response": pa.list_(_MESSAGE),
+    "gold_spans": pa.list_(_SPAN),
+}
+
+SAMPLE_SCHEMA = pa.schema(
+    [pa.field(name, _STRUCTURED.get(name, pa.string())) for name in Sample.model_fields]
+)
+"""The Arrow schema of a split's Parquet shards, one column per field of `Sample`, in its order."""
+
+
+def to_table(samples: list[Sample]) -> pa.Table:
+    """Samples as one Arrow table with `SAMPLE_SCHEMA`."""
+    return pa.Table.from_pylist([s.model_dump(mode="json") for s in samples], schema=SAMPLE_SCHEMA)
+
+
+def from_table(table: pa.Table) -> list[Sample]:
+    """Samples from an Arrow table with `SAMPLE_SCHEMA`; raises `pydantic.ValidationError` on a bad row."""
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return [Sample.model_validate(row) for row in rows]
 
 
 def write_split(directory: Path, split: Split, samples: Iterable[Sample]) -> str:

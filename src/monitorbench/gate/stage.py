@@ -36,9 +36,9 @@ from monitorbench.metrics.bootstrap import FloatArray, group_index
 from monitorbench.records import Sample, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked, read_finished
 from monitorbench.runs.files import file_sha256, write_json
+from monitorbench.runs.keyed_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 from monitorbench.runs.run_folders import run_name
 from monitorbench.runs.tracking import Track
-from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 from monitorbench.scoring.evaluations import read_evaluation
 
 

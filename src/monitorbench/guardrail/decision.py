@@ -1,4 +1,4 @@
-"""Flag or pass: what a verdict comes to under the settings, and its line in an append-only log.
+"""Flag or pass: what a verdict comes to under the settings, its line in an append-only log, its event.
 
 Promises: a request without a score is never passed where `serve.fails=closed`, unless in shadow mode, where
 nothing is ever flagged; a line says what the monitor found, what was decided by it, and what was answered. A
@@ -9,6 +9,7 @@ whoever still holds it, and nothing of it is kept in memory.
 
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,6 +92,56 @@ def reason(decision: DecisionLine) -> str:
         return f"not judged ({decision.error}); fails {decision.fails}"
     scored = f"score {decision.score:.4g}, threshold {decision.threshold:.4g}, {decision.monitor}"
     return f"{scored}; {decision.detail}" if decision.detail else scored
+
+
+EVENT = "gen_ai.evaluation.result"
+_TRACE = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
+_INFO, _WARN = 9, 13
+"""Severity numbers of OTLP's log records."""
+
+
+def event_of(decision: DecisionLine, *, response_id: str, nanoseconds: int, traceparent: str) -> str:
+    """A decision as OpenTelemetry's event `gen_ai.evaluation.result`, one line of OTLP's JSON.
+
+    Attributes as in the semantic conventions of generative AI (in development, `gen-ai-events`):
+    `gen_ai.evaluation.name`, `.score.value`, `.score.label`, `.explanation`, `gen_ai.response.id`, and
+    `error.type`, with the severity of a warning, where there is no result. A collector reads such lines with
+    its `otlpjsonfile` receiver. `traceparent` is W3C's header of the request, whose span the event belongs
+    to, or "".
+    """
+    labels = {True: "misbehavior", False: "benign", None: None}
+    attributes: dict[str, str | float | bool | None] = {
+        "gen_ai.evaluation.name": "misbehavior",
+        "gen_ai.evaluation.score.value": decision.score,
+        "gen_ai.evaluation.score.label": labels[decision.flagged],
+        "gen_ai.evaluation.explanation": reason(decision),
+        "gen_ai.response.id": response_id or None,
+        "error.type": decision.error,
+        "monitorbench.monitor": decision.monitor,
+        "monitorbench.decided": decision.decided,
+        "monitorbench.shadow": decision.shadow,
+        "monitorbench.threshold": decision.threshold,
+    }
+    record: dict[str, Any] = {
+        "timeUnixNano": str(nanoseconds),
+        "observedTimeUnixNano": str(nanoseconds),
+        "severityNumber": _INFO if decision.error is None else _WARN,
+        "eventName": EVENT,
+        "attributes": [_attribute(key, value) for key, value in attributes.items() if value is not None],
+    }
+    if match := _TRACE.fullmatch(traceparent):
+        record |= {"traceId": match[1], "spanId": match[2]}
+    scope = {"scope": {"name": "monitorbench"}, "logRecords": [record]}
+    resource = {"attributes": [_attribute("service.name", "monitorbench")]}
+    return json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]})
+
+
+def _attribute(key: str, value: str | float | bool) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"key": key, "value": {"boolValue": value}}
+    if isinstance(value, str):
+        return {"key": key, "value": {"stringValue": value}}
+    return {"key": key, "value": {"doubleValue": float(value)}}
 
 
 _PIECE = 2**16

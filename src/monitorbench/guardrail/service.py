@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Serve
@@ -25,12 +24,12 @@ from monitorbench.guardrail.decision import (
     RefusedRequest,
     answered,
     decided,
+    event_of,
     open_appended,
     reason,
 )
 from monitorbench.guardrail.monitor import GuardrailVerdict, OpenMonitor
 from monitorbench.interop import litellm
-from monitorbench.interop.telemetry import evaluation_event
 from monitorbench.judging.serving.asked import asked_in, category_in, json_in, sample_asked
 from monitorbench.judging.serving.connection import HttpAnswer, Refusal
 from monitorbench.judging.serving.http import HttpServer, Limits, listening
@@ -71,7 +70,9 @@ class Guardrail:
             decision = self._judged(call.exchange, call.id, call.category, headers)
         except NoChat as error:
             return Refusal(400, str(error))
-        return HttpAnswer(200, _own_body(decision))
+        fields = {"monitor", "score", "threshold", "error", "seconds", "shadow"}
+        said = decision.model_dump(mode="json", include=fields)
+        return HttpAnswer(200, {"id": decision.sample_id, "action": decision.answered, **said})
 
     def of_litellm(self, body: bytes, headers: Mapping[str, str]) -> HttpAnswer | Refusal:
         """LiteLLM's path: a request is remembered and let through, its answer is judged with it."""
@@ -200,8 +201,14 @@ class Guardrail:
         with self._lock:
             self.counts["unjudged" if decision.flagged is None else decision.decided] += 1
             if self._events is not None:
+                event = event_of(
+                    decision,
+                    response_id=decision.sample_id if by_caller else "",
+                    nanoseconds=time.time_ns(),
+                    traceparent=headers.get("traceparent", ""),
+                )
                 with suppress(OSError):  # who listens to telemetry is not asked for a decision
-                    self._events.write(_event(decision, headers, by_caller=by_caller) + "\n")
+                    self._events.write(event + "\n")
                     self._events.flush()
         return decision
 
@@ -244,34 +251,6 @@ def serving(
             )
         )
         yield server, guardrail
-
-
-def _own_body(found: DecisionLine) -> dict[str, Any]:
-    """The answer of `/guardrail`."""
-    fields = {"monitor", "score", "threshold", "error", "seconds", "shadow"}
-    return {"id": found.sample_id, "action": found.answered, **found.model_dump(mode="json", include=fields)}
-
-
-def _event(found: DecisionLine, headers: Mapping[str, str], *, by_caller: bool) -> str:
-    labels = {True: "misbehavior", False: "benign", None: None}
-    more: dict[str, str | float | bool] = {
-        "monitorbench.monitor": found.monitor,
-        "monitorbench.decided": found.decided,
-        "monitorbench.shadow": found.shadow,
-    }
-    if found.threshold is not None:
-        more["monitorbench.threshold"] = found.threshold
-    return evaluation_event(
-        name="misbehavior",
-        score=found.score,
-        label=labels[found.flagged],
-        explanation=reason(found),
-        response_id=found.sample_id if by_caller else "",
-        error=found.error,
-        more=more,
-        nanoseconds=time.time_ns(),
-        traceparent=headers.get("traceparent", ""),
-    )
 
 
 def _now() -> str:

@@ -1,1 +1,1 @@
-"""Other systems' formats: their logs and scores in, ours out; their guardrails, their telemetry."""
+"""Other systems' formats: their logs and scores in, ours out; their guardrails."""

@@ -116,7 +116,7 @@ def open_critic(
             from monitorbench.judging.identity import judge_spec
             from monitorbench.judging.logged import open_logged
             from monitorbench.judging.open import open_judge
-            from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
+            from monitorbench.runs.keyed_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
             spec = judge_spec(monitor, engine, prompt)
             opens = partial(open_judge, where="pilot.prompt")

@@ -16,7 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.intervention.critic import Critic, failed
 from monitorbench.metrics.auroc import auroc
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.reliability import expected_calibration_error, reliability_table
+from monitorbench.metrics.score_facts import expected_calibration_error, reliability_table
 from monitorbench.records import Sample
 
 _NEAREST = 1e-6

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from monitorbench.records import Label, Sample, Verdict
+from monitorbench.runs.keyed_log import VerdictLog
 from monitorbench.runs.progress import NumbersDisplay, Speed, numbers_display, or_dash, time_left
 from monitorbench.runs.tracking import Track
-from monitorbench.runs.verdict_log import VerdictLog
 
 _SECONDS_BETWEEN_TRACKED = 2.0
 

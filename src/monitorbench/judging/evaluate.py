@@ -58,9 +58,9 @@ from monitorbench.prompts.wording import published_prompt
 from monitorbench.records import Sample, Split, UnscoredReason, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_checked, read_manifest
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.keyed_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 from monitorbench.runs.run_folders import evaluation_run
 from monitorbench.runs.tracking import tracking
-from monitorbench.runs.verdict_log import FAILURES, VERDICTS, open_failure_log, open_verdict_log
 
 _SHOWN = 60
 """Characters that are shown of an answer which is no label."""

@@ -23,8 +23,8 @@ from monitorbench.judging.identity import JudgeSpec
 from monitorbench.judging.judge import Question
 from monitorbench.records import Verdict
 from monitorbench.runs.directory import read_manifest
+from monitorbench.runs.keyed_log import VERDICTS
 from monitorbench.runs.progress import clock_time
-from monitorbench.runs.verdict_log import VERDICTS
 
 _DECIDES_PACE = ("weights", "engine", "dtype", "request", "opening", "reasoning", "prompt", "readout")
 """Parts of a judge's identity that decide how long an answer takes; an adapter doesn't."""

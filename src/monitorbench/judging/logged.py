@@ -22,7 +22,7 @@ from monitorbench.judging.judge import Judge, KnownModels, Question, by_another,
 from monitorbench.judging.open import open_judge
 from monitorbench.records import TRANSPORT_FAILURES, Sample, UnscoredReason, Verdict, reasons_in_words
 from monitorbench.runs.directory import RunDirectory, read_manifest
-from monitorbench.runs.verdict_log import VERDICTS, Failure, FailureLog, VerdictLog, read_verdicts
+from monitorbench.runs.keyed_log import VERDICTS, Failure, FailureLog, VerdictLog, read_verdicts
 
 if TYPE_CHECKING:
     from monitorbench.judging.display import VerdictCounter

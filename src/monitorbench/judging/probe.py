@@ -32,7 +32,7 @@ from monitorbench.prompts.label_tokens import Score
 from monitorbench.prompts.parse import Answer
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.runs.files import DIRECTORY_LOCK, locked
-from monitorbench.runs.verdict_log import VERDICTS, open_verdict_log
+from monitorbench.runs.keyed_log import VERDICTS, open_verdict_log
 
 _NOTHING = Decoding(0)
 """A probe generates none."""

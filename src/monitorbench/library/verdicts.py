@@ -18,7 +18,7 @@ from monitorbench.judging.recorded import read_recorded, verdicts_of
 from monitorbench.library.inputs import ResultRow, Shown
 from monitorbench.records import Sample, Split
 from monitorbench.runs.directory import MANIFEST, read_finished, read_manifest
-from monitorbench.runs.verdict_log import read_run
+from monitorbench.runs.keyed_log import read_run
 from monitorbench.sources import fetch
 from monitorbench.sources.files import team_jsonl
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from monitorbench.metrics.choice.facts import Recommendation
+from monitorbench.metrics.choice import Recommendation
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.drift import DRIFTED, Drift
 from monitorbench.metrics.guarantees.order_statistic import longer

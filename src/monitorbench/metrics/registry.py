@@ -27,7 +27,7 @@ from monitorbench.metrics.low_far import (
 )
 from monitorbench.metrics.pairs import PairMetrics, pair_metrics
 from monitorbench.metrics.rates import Counts, Interval
-from monitorbench.metrics.reliability import brier_score, expected_calibration_error, reliability_table
+from monitorbench.metrics.score_facts import brier_score, expected_calibration_error, reliability_table
 from monitorbench.metrics.table import Number, Numbers
 
 _THREADS = 2

@@ -2,7 +2,7 @@
 
 from typing import Any, NotRequired, TypedDict
 
-from monitorbench.metrics.choice.facts import Recommendation
+from monitorbench.metrics.choice import Recommendation
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.cost_fronts import CorrelationFacts, UsageFacts
 from monitorbench.metrics.drift import Drift

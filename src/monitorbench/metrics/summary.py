@@ -21,7 +21,7 @@ from monitorbench.metrics.cost import Costs, expected_cost, expected_cost_interv
 from monitorbench.metrics.low_far import roc_points
 from monitorbench.metrics.rates import Interval
 from monitorbench.metrics.registry import Value, numbers_of, of_parts
-from monitorbench.metrics.reliability import ReliabilityBin, reliability_table
+from monitorbench.metrics.score_facts import ReliabilityBin, reliability_table
 from monitorbench.metrics.table import MACRO, Numbers, Place, Table
 
 _ROC_POINTS = 200

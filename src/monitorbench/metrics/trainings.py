@@ -195,22 +195,11 @@ def directions(trainings: Mapping[str, Sequence[Mapping[Place, Found]]], place: 
     )
 
 
-def mean_directions(
-    trainings: Mapping[str, Sequence[Mapping[Place, Found]]], place: Place
-) -> dict[str, list[float]]:
-    """Each training's mean of its heads' directions, of length 1, six decimals."""
-    means = {
-        name: _unit(np.mean([_unit(head[place].weights_H) for head in heads], axis=0))
-        for name, heads in trainings.items()
-    }
-    return {name: [round(float(value), 6) for value in mean_H] for name, mean_H in means.items()}
-
-
 def _mean_auroc(heads: Sequence[Mapping[Place, Found]], place: Place) -> float:
     return fmean(head[place].auroc for head in heads)
 
 
-def _unit(weights_H: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.float64]:
+def _unit(weights_H: NDArray[np.float32]) -> NDArray[np.float64]:
     """Scale weights to length 1; zeros stay zeros."""
     found_H = weights_H.astype(np.float64)
     return found_H / max(float(np.linalg.norm(found_H)), 1e-12)

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from monitorbench.metrics.choice.facts import AtTest, Option, Recommendation, Rival
+from monitorbench.metrics.choice import AtTest, Option, Recommendation, Rival
 from monitorbench.metrics.points_in_words import percent
 from monitorbench.metrics.written import amount
 from monitorbench.report.drawing import (

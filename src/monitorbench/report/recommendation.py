@@ -6,7 +6,7 @@ Promises: the page keeps what `report.html` promises of text and addresses; ther
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from monitorbench.metrics.choice.facts import AtTest, Option, PromiseKept, Recommendation, Rival
+from monitorbench.metrics.choice import AtTest, Option, PromiseKept, Recommendation, Rival
 from monitorbench.metrics.points_in_words import percent, share, threshold
 from monitorbench.metrics.robustness import worst_lines
 from monitorbench.metrics.written import DASH, amount, amount_interval, interval, rate

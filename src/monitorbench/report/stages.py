@@ -6,7 +6,7 @@ from pathlib import Path
 from monitorbench.config.study import Study
 from monitorbench.config.terminal import WIDTH, Console, opened
 from monitorbench.labelling.stage import is_round
-from monitorbench.metrics.choice.facts import FILE
+from monitorbench.metrics.choice import FILE
 from monitorbench.metrics.metrics_json import as_results, to_csv
 from monitorbench.report.labelled import show_round
 from monitorbench.report.tables.control import control_rows, print_control

@@ -1,24 +1,31 @@
-"""An append-only JSONL file of records found again by key: what verdict and answer logs have in common.
+"""An append-only JSONL file of records found again by key, as verdicts, failed requests and answers are kept.
 
 Promises: one line per key with a checksum, whole or not there. On opening, a torn last line is cut off (its
 work is pending again); any other line that is no record, is not as it was written, or repeats a key, is an
 error. A second process on the same log is refused. A line that could not be written whole, on a full disk for
 one, is taken back. A line reaches the disk within about a second: a power cut loses no more than that.
+
+A judge's run has `verdicts.jsonl`, one line per sample and judge, and `failures.jsonl` beside it. A verdict's
+key hashes what the model was given and which model it was: token ids, weights, adapter, decoding, dtype,
+engine; never a threshold. A request that failed on the way to an endpoint has no verdict: each attempt is a
+line of `failures.jsonl`, and its question stays pending.
 """
 
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Annotated, Generic, Protocol, Self, TypeAlias, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from monitorbench.config.base import UserError
+from monitorbench.records import Verdict
 from monitorbench.runs.files import locked, sealed_line, unsealed_line, unwritable
 from monitorbench.untrusted import lines
 
+VERDICTS, FAILURES = "verdicts.jsonl", "failures.jsonl"
 _SECONDS_BETWEEN_SYNCS = 1.0
 
 
@@ -171,3 +178,52 @@ def _parse(path: Path, kind: type[T]) -> Iterator[tuple[T, int]]:
                 f"{path}:{number}: repeats the key of line {numbers[record.key]}; remove one of the two"
             )
         yield record, n_bytes
+
+
+class Failure(BaseModel):
+    """A request that got no answer: what a verdict would say of it (reason, detail, cost); which attempt."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attempt: Annotated[int, Field(ge=1)]
+    """Which run of `evaluate.py` asked this, from 1; retries within a run count as one."""
+    verdict: Verdict
+
+    @property
+    def key(self) -> str:
+        """The question's key with the attempt."""
+        return f"{self.verdict.key}-{self.attempt}"
+
+
+VerdictLog: TypeAlias = KeyedLog[Verdict]
+FailureLog: TypeAlias = KeyedLog[Failure]
+
+
+def read_verdicts(path: Path) -> list[Verdict]:
+    """All whole lines of a log, the last one left out when torn; `UserError` on a foreign line."""
+    return read_log(path, Verdict)
+
+
+def read_failures(path: Path) -> dict[str, Verdict]:
+    """Last failed request of each sample, as a verdict, by sample id; empty where there is no such log.
+
+    Raises `UserError` on a foreign line.
+    """
+    failures = read_log(path, Failure) if path.is_file() else []
+    return {failure.verdict.sample_id: failure.verdict for failure in failures}
+
+
+def read_run(directory: Path) -> dict[str, Verdict]:
+    """Verdicts of a run by sample id; a sample without an answer has its last failure, which is unscored."""
+    verdicts = {verdict.sample_id: verdict for verdict in read_verdicts(directory / VERDICTS)}
+    return read_failures(directory / FAILURES) | verdicts
+
+
+def open_verdict_log(path: Path) -> AbstractContextManager[VerdictLog]:
+    """Open for appending, alone. Raises what `open_log` raises."""
+    return open_log(path, Verdict)
+
+
+def open_failure_log(path: Path) -> AbstractContextManager[FailureLog]:
+    """Open for appending, alone. Raises what `open_log` raises."""
+    return open_log(path, Failure)

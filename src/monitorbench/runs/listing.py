@@ -15,9 +15,9 @@ from monitorbench.config.terminal import Console
 from monitorbench.metrics.columns import OVERALL
 from monitorbench.metrics.written import DASH, count, rate, rate_with_interval
 from monitorbench.runs.directory import KINDS
+from monitorbench.runs.keyed_log import VERDICTS
 from monitorbench.runs.run_folders import Run, State, age_in_words, runs_in
 from monitorbench.runs.selectors import readers, sources
-from monitorbench.runs.verdict_log import VERDICTS
 from monitorbench.untrusted import text_lines
 
 _STYLES: dict[State, str] = {"running": "cyan", "incomplete": "yellow", "stale": "yellow", "damaged": "red"}

@@ -26,8 +26,8 @@ from monitorbench.metrics.score_facts import ScoreFacts, score_facts
 from monitorbench.records import TRANSPORT_FAILURES, Label, Split, reasons_in_words
 from monitorbench.runs.directory import kind_of, read_checked, read_finished
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.keyed_log import VERDICTS, read_run
 from monitorbench.runs.run_folders import evaluation_id
-from monitorbench.runs.verdict_log import VERDICTS, read_run
 from monitorbench.scoring.operating_point import OperatingPoint, labels_at
 from monitorbench.scoring.verdict_columns import (
     VerdictColumns,

@@ -9,7 +9,7 @@ from monitorbench.config.datasets import DEFAULT_MEANING, Dataset, OwnDataset
 from monitorbench.config.study import Study
 from monitorbench.config.training import BASELINE_OBJECTIVE
 from monitorbench.corpus.store import n_rows
-from monitorbench.metrics.choice.facts import Recommendation
+from monitorbench.metrics.choice import Recommendation
 from monitorbench.metrics.columns import BoolArray, by_cell, by_stratum, stratum_name
 from monitorbench.metrics.cost_fronts import CorrelationFacts, pearson, rates_by_prompt
 from monitorbench.metrics.points_in_words import notes

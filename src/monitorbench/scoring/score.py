@@ -8,12 +8,12 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
 from monitorbench.engines.stored.head import DIRECTIONS_FILE, read_directions
-from monitorbench.metrics.choice.facts import Recommendation
+from monitorbench.metrics.choice import Recommendation
 from monitorbench.metrics.metrics_json import CsvRow, monitor_rows, nested, to_csv, transfer_rows
 from monitorbench.metrics.points_in_words import by_question, in_words, notes
 from monitorbench.metrics.prompts import WordingChoice
@@ -25,7 +25,6 @@ from monitorbench.metrics.trainings import (
     common_place,
     directions,
     doses_in_words,
-    mean_directions,
 )
 from monitorbench.records import Split
 from monitorbench.runs.directory import (
@@ -44,8 +43,8 @@ from monitorbench.scoring.measure import measured
 from monitorbench.scoring.points import PointAt, points_at
 
 
-def _directions_of(evaluations: Sequence[Evaluation]) -> dict[str, Any] | None:
-    """The content of `directions.json`: `DirectionsFacts` of linear heads, each training's mean direction.
+def _directions_of(evaluations: Sequence[Evaluation]) -> DirectionsFacts | None:
+    """The cosines of linear heads.
 
     None with fewer than two trainings whose heads are linear and read one base's states, and without a layer
     and position that all were fitted in. A head whose run is not there any more is left out with a warning.
@@ -63,7 +62,7 @@ def _directions_of(evaluations: Sequence[Evaluation]) -> dict[str, Any] | None:
     place = common_place(trainings) if len(trainings) > 1 else None
     if place is None:
         return None
-    return {**directions(trainings, place), "directions": mean_directions(trainings, place)}
+    return directions(trainings, place)
 
 
 def _read(head: Path) -> dict[Place, Found] | None:
@@ -218,10 +217,8 @@ def transfer(study: Study, decision: Recommendation | None = None) -> Path:
         metrics = measured(study, evaluations, points, decision)
         if choices:
             metrics["wordings"] = choices
-        if (found := _directions_of(evaluations)) is not None:
-            facts = {key: found[key] for key in DirectionsFacts.__annotations__}
-            metrics["directions"] = cast(DirectionsFacts, facts)
-            write_json(run.path / "directions.json", found)
+        if (facts := _directions_of(evaluations)) is not None:
+            metrics["directions"] = facts
         _write_results(run.path, metrics)
         results["sentence"] = metrics["decision"]["sentence"]
         results["runs"] = [str(evaluation.directory) for evaluation in evaluations]

@@ -16,8 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from monitorbench.records import Label, Verdict
-from monitorbench.runs.keyed_log import each_record
-from monitorbench.runs.verdict_log import FAILURES, read_failures
+from monitorbench.runs.keyed_log import FAILURES, each_record, read_failures
 
 
 class Spent(NamedTuple):

@@ -4,11 +4,10 @@ from monitorbench.sources import handwritten
 from monitorbench.sources.declaration import SourceDeclaration
 from monitorbench.sources.upstream import (
     agentdojo,
-    anthropic_sycophancy,
     bbq,
     code_fixes,
     coding_problems,
-    cot_transparency,
+    cued,
     gsm8k,
     known_answers,
     labelled_responses,
@@ -20,10 +19,10 @@ SOURCES: dict[str, SourceDeclaration] = {
     for source in (
         agentdojo.SOURCE,
         known_answers.AIME,
-        anthropic_sycophancy.SOURCE,
+        cued.ANTHROPIC_SYCOPHANCY,
         bbq.SOURCE,
         labelled_responses.BETLEY_INSECURE,
-        cot_transparency.SOURCE,
+        cued.COT_TRANSPARENCY,
         code_fixes.CWEVAL,
         labelled_responses.CYBERSECEVAL,
         known_answers.DFIR_METRIC,

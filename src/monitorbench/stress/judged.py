@@ -48,14 +48,14 @@ from monitorbench.metrics.robustness import (
     robustness,
 )
 from monitorbench.records import Label, Sample, Verdict
-from monitorbench.runs.tracking import Track
-from monitorbench.runs.verdict_log import (
+from monitorbench.runs.keyed_log import (
     FAILURES,
     VERDICTS,
     VerdictLog,
     open_failure_log,
     open_verdict_log,
 )
+from monitorbench.runs.tracking import Track
 from monitorbench.scoring.evaluations import Evaluation, answers_at
 from monitorbench.scoring.points import PointAt
 from monitorbench.stress.changes.change import Change, PromptChange, changed

@@ -16,7 +16,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of, ensure
 from monitorbench.judging.evaluate import evaluate, judge_name, planned_evaluation
 from monitorbench.judging.serving.served import reach
-from monitorbench.metrics.choice.facts import FILE, Option, as_recommendation
+from monitorbench.metrics.choice import FILE, Option, as_recommendation
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_checked, read_finished, record_files
 from monitorbench.runs.files import content_hash, write_atomically, write_json

@@ -34,7 +34,7 @@ from monitorbench.training.curve import LearningCurve
 from monitorbench.training.examples import make_examples, refuse_unlearnable
 from monitorbench.training.fit import BEST, CHECKPOINTS, Fitted, TrainingJob, fit
 from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
-from monitorbench.training.objectives.base import ObjectiveContext
+from monitorbench.training.objectives import ObjectiveContext
 from monitorbench.training.pace import TrainingPace, measured_pace
 from monitorbench.training.trainer import TrainingWork, make_plan, objective_of
 

@@ -25,11 +25,9 @@ from trl import SFTConfig, SFTTrainer
 from monitorbench.config.training import Training
 from monitorbench.records import Sample
 from monitorbench.training.examples import Example, ExampleBatch, collate, pack
+from monitorbench.training.mixed import MIXED
 from monitorbench.training.model import writing
-from monitorbench.training.objectives.base import SFT, AddedLoss, ObjectiveSpec, Unit
-from monitorbench.training.objectives.curriculum import CURRICULUM
-from monitorbench.training.objectives.mixed import MIXED
-from monitorbench.training.objectives.pairwise import PAIRWISE
+from monitorbench.training.objectives import CURRICULUM, PAIRWISE, SFT, AddedLoss, ObjectiveSpec, Unit
 from monitorbench.training.processes import n_processes, on_cpu
 
 OBJECTIVES = (SFT, PAIRWISE, CURRICULUM, MIXED)

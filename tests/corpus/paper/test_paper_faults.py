@@ -28,10 +28,9 @@ from monitorbench.config.base import UserError
 from monitorbench.corpus import store
 from monitorbench.corpus.paper import candidates, units
 from monitorbench.corpus.paper.units import Unit
-from monitorbench.corpus.store import ShardWriter, read_split, write_split
+from monitorbench.corpus.store import ShardWriter, read_split, to_table, write_split
 from monitorbench.records import Label, Message, Role, Sample, Split
 from monitorbench.runs.directory import read_manifest
-from monitorbench.sample_table import to_table
 
 
 def test_a_bad_row_of_a_source_in_parts_is_counted_once(tmp_path: Path):

@@ -10,7 +10,7 @@ from score_files import Import, by_line, origins, runs_of, scores_of
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.directory import read_manifest
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.runs.keyed_log import VERDICTS, read_verdicts
 
 
 def test_draws_that_are_missing_take_nothing_from_the_others(tmp_path: Path, importing: Import):

@@ -20,9 +20,9 @@ from monitorbench.report.tables.overall import answers_in_words
 from monitorbench.runs.command import main as runs_command
 from monitorbench.runs.directory import read_checked, read_manifest
 from monitorbench.runs.files import file_sha256
+from monitorbench.runs.keyed_log import VERDICTS, read_verdicts
 from monitorbench.runs.listing import overall_rates
 from monitorbench.runs.run_folders import read_run
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.combination.combined_run import combine_runs
 from monitorbench.scoring.evaluations import answers_at, forced_alarms, read_evaluation

@@ -12,7 +12,7 @@ from score_files import Import, origins, transcripts, write_csv
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.runs.directory import read_manifest
 from monitorbench.runs.files import file_sha256
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.runs.keyed_log import VERDICTS, read_verdicts
 
 
 def write_log(file: Path, rows: list[dict[str, Any]], **more: Any) -> Path:

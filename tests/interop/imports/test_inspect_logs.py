@@ -10,7 +10,7 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split
 from monitorbench.records import Label, Role, Split
 from monitorbench.runs.directory import read_checked, read_manifest
-from monitorbench.runs.verdict_log import VERDICTS, read_verdicts
+from monitorbench.runs.keyed_log import VERDICTS, read_verdicts
 from monitorbench.scoring.score import score_run
 
 

@@ -17,7 +17,7 @@ from monitorbench.judging import probe as pair_evaluating
 from monitorbench.judging import states as states_of
 from monitorbench.judging.probe import HeadJudge
 from monitorbench.records import Split, Verdict
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 
 N = 8
 

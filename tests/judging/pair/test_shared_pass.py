@@ -23,7 +23,7 @@ from monitorbench.judging.serving.pair_server import open_both
 from monitorbench.judging.states import response_span
 from monitorbench.prompts.render import Renderer
 from monitorbench.records import Label, Sample
-from monitorbench.runs.verdict_log import open_failure_log, open_verdict_log
+from monitorbench.runs.keyed_log import open_failure_log, open_verdict_log
 
 SCORED = (10, 200, 3000)
 

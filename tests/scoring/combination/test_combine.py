@@ -28,10 +28,10 @@ from monitorbench.records import Category, Label, Sample, Split, UnscoredReason,
 from monitorbench.report.write import report
 from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_manifest
+from monitorbench.runs.keyed_log import open_verdict_log, read_verdicts
 from monitorbench.runs.provenance import CodeState
 from monitorbench.runs.run_folders import read_run
 from monitorbench.runs.selectors import sources
-from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.calibration_split import calibration_scores, divide
 from monitorbench.scoring.combination.cascade import Band, Cascade

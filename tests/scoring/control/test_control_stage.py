@@ -23,8 +23,8 @@ from monitorbench.report.stages import control
 from monitorbench.report.tables.control import print_control
 from monitorbench.runs import directory as runs_directory
 from monitorbench.runs.directory import RunDirectory, read_finished, record_files
+from monitorbench.runs.keyed_log import open_verdict_log
 from monitorbench.runs.provenance import CodeState
-from monitorbench.runs.verdict_log import open_verdict_log
 from monitorbench.scoring.control.outcomes import read_outcomes
 
 N_HONEST, N_ATTACKS = 120, 60

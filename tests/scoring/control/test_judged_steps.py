@@ -12,7 +12,7 @@ from monitorbench.config.study import Study
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.metrics.control.steps import trajectory_scores
 from monitorbench.metrics.registry import cell_numbers
-from monitorbench.runs.verdict_log import read_verdicts
+from monitorbench.runs.keyed_log import read_verdicts
 from monitorbench.scoring.control.inputs import read_judges
 from monitorbench.scoring.evaluations import read_evaluation
 

@@ -12,8 +12,8 @@ from monitorbench.config.study import Study
 from monitorbench.corpus.store import read_split, write_split
 from monitorbench.records import Label, Sample, Split, Verdict
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.keyed_log import open_verdict_log
 from monitorbench.runs.run_folders import evaluation_run
-from monitorbench.runs.verdict_log import open_verdict_log
 
 WORDS = {Label.MISBEHAVIOR: ("removed", "sent", "skipped"), Label.BENIGN: ("listed", "asked", "kept")}
 

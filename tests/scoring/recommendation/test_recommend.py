@@ -16,7 +16,7 @@ from monitorbench.corpus.store import read_split
 from monitorbench.records import Label, Sample, Split
 from monitorbench.report.stages import recommend
 from monitorbench.report.template import unbroken
-from monitorbench.runs.verdict_log import read_run
+from monitorbench.runs.keyed_log import read_run
 from monitorbench.scoring import baselines
 from monitorbench.scoring.calibrate import calibrate_run
 from monitorbench.scoring.combination.combined_run import combine_runs

@@ -15,8 +15,8 @@ from monitorbench.metrics.robustness import STRESS_VERSION, UNCHANGED
 from monitorbench.records import Sample, Verdict
 from monitorbench.report.stages import recommend
 from monitorbench.runs.directory import read_finished
+from monitorbench.runs.keyed_log import read_run
 from monitorbench.runs.run_folders import evaluation_id
-from monitorbench.runs.verdict_log import read_run
 
 Change = Callable[[float], float | None]
 

@@ -11,9 +11,9 @@ from benchmarks.coverage.recommend import WORLDS, Simulated, World, simulated
 from monitorbench.config.base import UserError
 from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Calibrate
-from monitorbench.metrics.choice.regret import Suspicion
 from monitorbench.metrics.guarantees.allowed import AlertBudget, Allowed, allowed
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Mix, of_questions, question_weights
+from monitorbench.metrics.regret import Suspicion
 from monitorbench.scoring.points import PointAt
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.contenders import settings_of

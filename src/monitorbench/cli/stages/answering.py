@@ -238,7 +238,7 @@ Prints the decision, and the run's directory (decision.json, outcomes.jsonl) as 
     ),
     Stage(
         "view",
-        "monitorbench.report.view.app:view",
+        "monitorbench.report.view:view",
         """Show all runs on a page of this machine: sort, filter, compare; how far the running ones are.
 
     monitorbench view

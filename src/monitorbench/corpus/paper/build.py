@@ -18,11 +18,10 @@ from monitorbench.corpus.paper.benchmark import Benchmark, paired, select
 from monitorbench.corpus.paper.candidates import Candidates, batches, prepare, totals, worker_pool
 from monitorbench.corpus.paper.training_split import CellJob, Filled, fill_cell
 from monitorbench.corpus.paper.units import SYNTHETIC, PaperInputs, units
-from monitorbench.corpus.store import write_split
+from monitorbench.corpus.store import from_table, write_split
 from monitorbench.records import Cell, Sample, Split
 from monitorbench.runs.files import folder_in_the_making
 from monitorbench.runs.progress import progress
-from monitorbench.sample_table import from_table
 
 _REMEDY = (
     "add sources, lower the quota, or state the shortfall with dataset.allow_short=true; "

@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 
 from monitorbench.config.base import UserError
 from monitorbench.corpus.paper.units import PaperInputs, Unit, construct, require_files, unit_identity
+from monitorbench.corpus.store import SAMPLE_SCHEMA, to_table
 from monitorbench.records import Sample
 from monitorbench.runs.directory import checked_file, is_finished, read_manifest, write_manifest
 from monitorbench.runs.files import content_hash, file_sha256, folder_in_the_making
 from monitorbench.runs.progress import progress
-from monitorbench.sample_table import SAMPLE_SCHEMA, to_table
 
 
 @contextmanager

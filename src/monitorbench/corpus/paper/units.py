@@ -21,8 +21,8 @@ from monitorbench.config.sources import Cues, Source
 from monitorbench.config.study import Paths, Study
 from monitorbench.construct.pair import Constructed, ConstructionContext
 from monitorbench.corpus.elicited import elicited_identity, elicited_pairs
+from monitorbench.corpus.store import SAMPLE_SCHEMA
 from monitorbench.records import Cell, Construction, Label, LabelSource, Message, Role, Sample
-from monitorbench.sample_table import SAMPLE_SCHEMA
 from monitorbench.sources import fetch
 from monitorbench.sources.all import SOURCES
 from monitorbench.sources.declaration import SourceDeclaration, pieces

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from monitorbench.config.imports import Import
 from monitorbench.conversations.chats import MAY_BE_A_CHAT, chat_in, count_unread_chats
 from monitorbench.conversations.read import NoChat, UnknownContent
+from monitorbench.corpus.store import SAMPLE_SCHEMA
 from monitorbench.interop.imports.columns import ImportedColumns
 from monitorbench.interop.imports.keys import Keys, first_rows
 from monitorbench.interop.imports.readers.open import ImportedFiles
 from monitorbench.interop.imports.values import hashes, refuse, texts
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import Message, Role, Sample, content_id
-from monitorbench.sample_table import SAMPLE_SCHEMA
 
 Chat = tuple[Message, ...]
 _log = logging.getLogger(__name__)

@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from monitorbench.config.base import Config, UserError
-from monitorbench.corpus.store import ShardWriter, digest_of, shards_of
+from monitorbench.corpus.store import SAMPLE_SCHEMA, ShardWriter, digest_of, shards_of
 from monitorbench.interop.imports.conversations import ConversationSide, stored
 from monitorbench.interop.imports.samples import SPLITS, Samples
 from monitorbench.interop.imports.values import hashes
 from monitorbench.metrics.bootstrap import IntArray
 from monitorbench.records import Construction, Label, LabelSource, Split
 from monitorbench.runs.directory import RunDirectory
-from monitorbench.sample_table import SAMPLE_SCHEMA
 from monitorbench.untrusted_parquet import parquet_table
 
 _ROWS = 131_072

@@ -27,8 +27,8 @@ from monitorbench.metrics.bootstrap import FloatArray, IntArray
 from monitorbench.metrics.score_facts import MISSING_SUFFIXES, score_facts
 from monitorbench.records import Label, Split, UnscoredReason
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.keyed_log import VERDICTS
 from monitorbench.runs.run_folders import evaluation_run
-from monitorbench.runs.verdict_log import VERDICTS
 
 PROMPT = "imported"
 """Stands where other runs have a prompt's name."""
@@ -123,7 +123,7 @@ def _identity(monitor: ForeignMonitor, settings: Import) -> dict[str, Any]:
 
 
 def _write_verdicts(file: Path, ids: pa.Array, found: Scored, at: IntArray, judge: str) -> None:
-    """`verdicts.jsonl`, as `runs.verdict_log` reads it, without a record for each line."""
+    """`verdicts.jsonl`, as `runs.keyed_log` reads it, without a record for each line."""
     with file.open("wb") as stream:
         for start in range(0, len(at), _AT_ONCE):
             rows = at[start : start + _AT_ONCE]

@@ -27,7 +27,7 @@ from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
 from monitorbench.records import Label, Sample, Verdict
 from monitorbench.runs.directory import read_finished, record_files
 from monitorbench.runs.files import content_hash, make_folder, part_of, unwritable
-from monitorbench.runs.verdict_log import read_run
+from monitorbench.runs.keyed_log import read_run
 from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.evaluations import Evaluation, read_evaluation
 from monitorbench.scoring.operating_point import GREEDY, OperatingPoint

@@ -13,7 +13,6 @@ import numpy as np
 from scipy.special import bdtr, betaincinv
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray
-from monitorbench.metrics.choice.regret import Suspicion, first_flagged, flagged_along, thresholds_of
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.guarantees.order_statistic import Guarantee, Weights, most_flagged, samples_needed
 from monitorbench.metrics.guarantees.threshold import (
@@ -24,6 +23,7 @@ from monitorbench.metrics.guarantees.threshold import (
     guaranteed_threshold,
     kept_in_draws,
 )
+from monitorbench.metrics.regret import Suspicion, first_flagged, flagged_along, thresholds_of
 
 _LIKELY = 0.8
 """Probability with which as many questions as are asked for show that a budget is kept."""

@@ -25,7 +25,6 @@ from typing import NamedTuple
 import numpy as np
 
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, draws, group_index
-from monitorbench.metrics.choice.regret import first_flagged, flagged_along
 from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.guarantees.lacking import CalibrationEvidence, Lacking, lacking
 from monitorbench.metrics.guarantees.order_statistic import (
@@ -36,6 +35,7 @@ from monitorbench.metrics.guarantees.order_statistic import (
     weighted_tail,
 )
 from monitorbench.metrics.rates import REPRODUCIBLE_WITHIN
+from monitorbench.metrics.regret import first_flagged, flagged_along
 
 _MOST_DRAWN = 50_000
 """Questions beyond which draws of an order statistic are taken from their exact distribution, at once."""

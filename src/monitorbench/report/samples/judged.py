@@ -28,7 +28,7 @@ from monitorbench.metrics.columns import BoolArray
 from monitorbench.metrics.results import Results
 from monitorbench.records import Category, Label, Sample, Span, Split, Task, Verdict, vocabulary
 from monitorbench.runs.directory import read_finished
-from monitorbench.runs.verdict_log import VERDICTS, read_run
+from monitorbench.runs.keyed_log import VERDICTS, read_run
 from monitorbench.scoring.evaluations import read_evaluation
 
 

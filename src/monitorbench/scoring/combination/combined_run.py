@@ -31,8 +31,8 @@ from monitorbench.metrics.score_facts import as_imported
 from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.records import Label, Sample, Split, UnscoredReason, Verdict
 from monitorbench.runs.files import content_hash
+from monitorbench.runs.keyed_log import VerdictLog, open_verdict_log
 from monitorbench.runs.run_folders import evaluation_run
-from monitorbench.runs.verdict_log import VerdictLog, open_verdict_log
 from monitorbench.scoring.calibration_split import CalibrationScores, calibration_scores, divide
 from monitorbench.scoring.combination.cascade import Cascade, fit_cascade, run_cascade
 from monitorbench.scoring.combination.ensembles import Ensemble, choose_members, combine, fit_stack

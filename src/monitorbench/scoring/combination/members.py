@@ -25,7 +25,7 @@ from monitorbench.metrics.table import NO_PROMPT
 from monitorbench.records import Label, Sample, Split, Verdict
 from monitorbench.runs.directory import read_finished
 from monitorbench.runs.files import content_hash
-from monitorbench.runs.verdict_log import VERDICTS, read_run
+from monitorbench.runs.keyed_log import VERDICTS, read_run
 from monitorbench.scoring.baselines import BASELINES_VERSION, THRESHOLD, fitted_scores, train_samples
 from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.evaluations import Evaluation, read_covered

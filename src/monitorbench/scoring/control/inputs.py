@@ -21,7 +21,7 @@ from monitorbench.metrics.control.results import FarOf
 from monitorbench.metrics.control.steps import Steps, trajectory_scores
 from monitorbench.records import Label, Split
 from monitorbench.runs.directory import checked_file, read_finished
-from monitorbench.runs.verdict_log import read_run
+from monitorbench.runs.keyed_log import read_run
 from monitorbench.scoring.calibrate import judge_id, unseen
 from monitorbench.scoring.combination.ensembles import Ensemble, combine
 from monitorbench.scoring.evaluations import Evaluation, forced_alarms, read_covered, with_distinct_names

@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 
 from monitorbench.metrics.auroc import auroc, auroc_interval
-from monitorbench.metrics.choice.facts import (
+from monitorbench.metrics.choice import (
     SCHEMA_VERSION,
     AtTest,
     Option,
@@ -16,13 +16,13 @@ from monitorbench.metrics.choice.facts import (
     SettingsFacts,
     ShortcutsFacts,
 )
-from monitorbench.metrics.choice.regret import cheapest
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_intervals
 from monitorbench.metrics.cost_fronts import UsageFacts
 from monitorbench.metrics.guarantees.lacking import PASSED_BY
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.registry import as_json
+from monitorbench.metrics.regret import cheapest
 from monitorbench.metrics.score_facts import passed_by
 from monitorbench.metrics.summary import rates_at
 from monitorbench.scoring.recommendation.candidates import Contender

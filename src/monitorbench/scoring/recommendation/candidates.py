@@ -14,15 +14,6 @@ from numpy.typing import NDArray
 
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.choice.regret import (
-    Entrant,
-    RateCurves,
-    Suspicion,
-    Unscored,
-    first_flagged,
-    rates_along,
-    suspicion,
-)
 from monitorbench.metrics.columns import BoolArray, Columns
 from monitorbench.metrics.guarantees.allowed import (
     AlertBudget,
@@ -32,6 +23,15 @@ from monitorbench.metrics.guarantees.allowed import (
     questions,
 )
 from monitorbench.metrics.guarantees.order_statistic import Mix, question_weights
+from monitorbench.metrics.regret import (
+    Entrant,
+    RateCurves,
+    Suspicion,
+    Unscored,
+    first_flagged,
+    rates_along,
+    suspicion,
+)
 from monitorbench.records import Split
 from monitorbench.scoring.calibrate import judge_id
 from monitorbench.scoring.evaluations import Evaluation, read_covered, with_distinct_names

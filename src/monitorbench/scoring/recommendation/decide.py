@@ -16,7 +16,7 @@ from monitorbench.config.base import UserError
 from monitorbench.config.datasets import DEFAULT_MEANING
 from monitorbench.config.evaluation import Calibrate
 from monitorbench.config.study import Study
-from monitorbench.metrics.choice.facts import (
+from monitorbench.metrics.choice import (
     PilotSaid,
     PromiseKept,
     Recommendation,

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from monitorbench.config.evaluation import Calibrate, Stakes
 from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.bootstrap import FloatArray
-from monitorbench.metrics.choice.facts import Labelled, MoreFacts, Needed, Why
-from monitorbench.metrics.choice.regret import Suspicion, suspicion
+from monitorbench.metrics.choice import Labelled, MoreFacts, Needed, Why
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.guarantees.allowed import (
     Allowed,
@@ -33,6 +32,7 @@ from monitorbench.metrics.guarantees.order_statistic import (
     question_weights,
 )
 from monitorbench.metrics.guarantees.threshold import guaranteed_threshold
+from monitorbench.metrics.regret import Suspicion, suspicion
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import guarantee_of

@@ -27,8 +27,11 @@ import numpy as np
 import pyarrow.compute as pc
 
 from monitorbench.metrics.bootstrap import percentiles
-from monitorbench.metrics.choice.facts import Kind, MoreFacts, RegretFacts, Rival
-from monitorbench.metrics.choice.regret import (
+from monitorbench.metrics.choice import Kind, MoreFacts, RegretFacts, Rival
+from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.cost import cost_difference
+from monitorbench.metrics.rates import Interval, as_list
+from monitorbench.metrics.regret import (
     CheapestThresholds,
     cheapest,
     cost_without_reading,
@@ -36,9 +39,6 @@ from monitorbench.metrics.choice.regret import (
     differences,
     redrawn,
 )
-from monitorbench.metrics.columns import Columns
-from monitorbench.metrics.cost import cost_difference
-from monitorbench.metrics.rates import Interval, as_list
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import Deployment, cost_line, rates_of
 from monitorbench.scoring.recommendation.more import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from monitorbench.config.base import UserError
 from monitorbench.config.study import Study
-from monitorbench.metrics.choice.facts import FILE, SCHEMA_VERSION, PilotSaid
+from monitorbench.metrics.choice import FILE, SCHEMA_VERSION, PilotSaid
 from monitorbench.runs.directory import RunDirectory, kind_of, read_checked, read_finished
 from monitorbench.runs.files import content_hash, write_json
 from monitorbench.runs.run_folders import dataset_name

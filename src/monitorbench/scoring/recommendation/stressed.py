@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from monitorbench.config.base import UserError
-from monitorbench.metrics.choice.facts import Option
+from monitorbench.metrics.choice import Option
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.robustness import (
     CASES,

@@ -14,7 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from monitorbench.metrics.choice.facts import MoreFacts, Option, Recommendation, Rival, named_option
+from monitorbench.metrics.choice import MoreFacts, Option, Recommendation, Rival, named_option
 from monitorbench.metrics.points_in_words import as_good_as, percent, share, threshold
 from monitorbench.metrics.robustness import answer, worst_lines
 from monitorbench.metrics.score_facts import (

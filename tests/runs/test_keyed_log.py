@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_verdicts import made_verdict
 
 from monitorbench.records import Label, Verdict
-from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
+from monitorbench.runs.keyed_log import open_verdict_log, read_verdicts
 
 
 def verdict(key: str = "k", label: Label | None = Label.MISBEHAVIOR, **fields: Any) -> Verdict:
@@ -77,7 +77,7 @@ SECOND = """
 import pathlib, sys
 from monitorbench.config.base import UserError
 from monitorbench.judging.identity import verdict_key
-from monitorbench.runs.verdict_log import open_verdict_log
+from monitorbench.runs.keyed_log import open_verdict_log
 try:
     with open_verdict_log(pathlib.Path(sys.argv[1])) as log:
         print(len(log.entries))

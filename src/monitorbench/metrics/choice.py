@@ -141,7 +141,7 @@ class MoreFacts(TypedDict):
 
 
 class RegretFacts(TypedDict):
-    """The choice in redraws of the calibration split; see `metrics.choice.regret`."""
+    """The choice in redraws of the calibration split; see `metrics.regret`."""
 
     n: int
     mean: float | None

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_curve
 
 from monitorbench.config.evaluation import Stakes
-from monitorbench.metrics.choice.regret import (
+from monitorbench.metrics.cost import expected_cost
+from monitorbench.metrics.regret import (
     RateCurves,
     Suspicion,
     cheapest,
@@ -16,7 +17,6 @@ from monitorbench.metrics.choice.regret import (
     rates_along,
     thresholds_of,
 )
-from monitorbench.metrics.cost import expected_cost
 from monitorbench.metrics.summary import alerts
 from monitorbench.scoring.recommendation.deployment import audited
 

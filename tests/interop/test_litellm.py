@@ -1,12 +1,10 @@
-"""Other systems' shapes: the LiteLLM proxy's calls, OpenTelemetry's event."""
+"""The shapes of the LiteLLM proxy's calls and of what it is answered."""
 
-import json
 from typing import Any
 
 import pytest
 
 from monitorbench.interop import litellm
-from monitorbench.interop.telemetry import EVENT, evaluation_event
 from monitorbench.records import Role
 
 ASKED = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Look:"}]
@@ -69,58 +67,3 @@ def test_the_proxys_answer_has_its_words():
     """If it failed: the proxy would let pass what is flagged, as an action that it doesn't know."""
     assert litellm.answer("flag", "why") == {"action": "BLOCKED", "blocked_reason": "why"}
     assert litellm.answer("pass", "") == {"action": "NONE"}
-
-
-def test_the_event_is_opentelemetrys():
-    """If it failed: a collector would drop the lines, or dashboards not find their attributes."""
-    logs = pytest.importorskip("opentelemetry.proto.collector.logs.v1.logs_service_pb2")
-    known = pytest.importorskip("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
-    from google.protobuf.json_format import Parse
-
-    trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-    line = evaluation_event(
-        name="misbehavior",
-        score=0.75,
-        label="misbehavior",
-        explanation="score 0.75, threshold 0.5",
-        response_id="chatcmpl-1",
-        error=None,
-        more={"monitorbench.shadow": True, "monitorbench.threshold": 0.5},
-        nanoseconds=1_700_000_000_000_000_000,
-        traceparent=f"00-{trace}-{span}-01",
-    )
-    request = Parse(line, logs.ExportLogsServiceRequest())
-    (record,) = request.resource_logs[0].scope_logs[0].log_records
-    assert record.event_name == EVENT
-    assert record.time_unix_nano == 1_700_000_000_000_000_000
-    values = {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in record.attributes}
-    assert values == {
-        known.GEN_AI_EVALUATION_NAME: "misbehavior",
-        known.GEN_AI_EVALUATION_SCORE_VALUE: 0.75,
-        known.GEN_AI_EVALUATION_SCORE_LABEL: "misbehavior",
-        known.GEN_AI_EVALUATION_EXPLANATION: "score 0.75, threshold 0.5",
-        known.GEN_AI_RESPONSE_ID: "chatcmpl-1",
-        "monitorbench.shadow": True,
-        "monitorbench.threshold": 0.5,
-    }
-    sent = json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
-    assert (sent["traceId"], sent["spanId"]) == (trace, span), "hex, as OTLP's JSON has them"
-
-
-def test_an_event_without_a_result_says_why():
-    """If it failed: an outage would look like a quiet hour."""
-    line = evaluation_event(
-        name="misbehavior",
-        score=None,
-        label=None,
-        explanation="",
-        response_id="",
-        error="timed_out",
-        more={},
-        nanoseconds=1,
-        traceparent="nonsense",
-    )
-    record = json.loads(line)["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
-    keys = [one["key"] for one in record["attributes"]]
-    assert keys == ["gen_ai.evaluation.name", "error.type"]
-    assert (record["severityNumber"], "traceId" in record) == (13, False)

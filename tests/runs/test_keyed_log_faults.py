@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_verdict_log import verdict, write
+from test_keyed_log import verdict, write
 
 from monitorbench.config.base import UserError
 from monitorbench.runs.files import sealed_line
-from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
+from monitorbench.runs.keyed_log import open_verdict_log, read_verdicts
 
 LIMITED = """
 import pathlib, resource, sys
 sys.path[:0] = sys.argv[1].split(":")
-from test_verdict_log import verdict
+from test_keyed_log import verdict
 from monitorbench.config.base import UserError
-from monitorbench.runs.verdict_log import open_verdict_log, read_verdicts
+from monitorbench.runs.keyed_log import open_verdict_log, read_verdicts
 
 folder, (_, most) = pathlib.Path(sys.argv[2]), resource.getrlimit(resource.RLIMIT_FSIZE)
 for limit in map(int, sys.argv[3:]):
@@ -90,7 +90,7 @@ def test_a_log_that_went_through_windows_is_read(tmp_path: Path):
 ORPHAN = """
 import os, pathlib, signal, sys, time
 from monitorbench.runs.files import sealed_line
-from monitorbench.runs.verdict_log import open_verdict_log
+from monitorbench.runs.keyed_log import open_verdict_log
 with open_verdict_log(pathlib.Path(sys.argv[2])):
     child = os.fork()
     if child == 0:

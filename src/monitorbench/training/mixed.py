@@ -17,7 +17,7 @@ from monitorbench.prompts.render import templated
 from monitorbench.records import Sample, Split
 from monitorbench.sources.read import SourceFiles, filled
 from monitorbench.training.examples import Example
-from monitorbench.training.objectives.base import (
+from monitorbench.training.objectives import (
     ExtraExamples,
     ObjectiveContext,
     ObjectiveSpec,
@@ -52,12 +52,6 @@ def _units(
     )
 
 
-def _extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamples:
-    read = read_instructions(training.mix_source, context.open_source)
-    examples, n_left_out = _make_instructions(read, context, training.max_tokens)
-    return ExtraExamples(examples, {"n_instructions": len(examples), "n_instructions_left_out": n_left_out})
-
-
 def read_instructions(source: str, open_source: Callable[[str], SourceFiles]) -> list[Instruction]:
     """All instructions of `gsm8k` or `mbpp`; raises `UserError` where its files can't be had."""
     # Of GSM8K the training file alone; the test file belongs to the benchmark.
@@ -65,13 +59,12 @@ def read_instructions(source: str, open_source: Callable[[str], SourceFiles]) ->
     return list(open_source(source).jsonl(file, parse))
 
 
-def _make_instructions(
-    instructions: Sequence[Instruction], context: ObjectiveContext, max_tokens: int
-) -> tuple[list[Example], int]:
+def _extra_examples(training: Training, context: ObjectiveContext) -> ExtraExamples:
     """Chats as the model's own template writes them, up to the end of the answer's turn.
 
-    Returns them and how many were left out: too long, or part of a judged request as well.
+    Left out, and counted, is what is too long, or part of a judged request as well.
     """
+    instructions = read_instructions(training.mix_source, context.open_source)
     end_of_turn = context.end_of_turn
     control = tuple(context.tokenizer.get_added_vocab())
     requests = {_plain(m.content) for sample in context.read_judged() for m in sample.request}
@@ -89,14 +82,15 @@ def _make_instructions(
         if end_of_turn not in completion:
             raise UserError("objective=mixed: this model's chat template does not end the assistant's turn")
         example = Example(prompt, completion[: completion.index(end_of_turn) + 1])
-        if example.n_tokens <= max_tokens:
+        if example.n_tokens <= training.max_tokens:
             examples.append(example)
     if not examples:
         raise UserError(
             f"training.mix_source: none of {len(instructions)} instructions fits training.max_tokens="
-            f"{max_tokens}"
+            f"{training.max_tokens}"
         )
-    return examples, len(instructions) - len(examples)
+    n_left_out = len(instructions) - len(examples)
+    return ExtraExamples(examples, {"n_instructions": len(examples), "n_instructions_left_out": n_left_out})
 
 
 def _ids(

@@ -1,114 +1,50 @@
-"""The rows of the page of all runs: what each run is, its numbers, how far it is, and the pages it has.
+"""The page of all runs and the stage `view` that serves it: it reads a folder of runs and writes nothing.
 
-Of a running stage it has verdicts and rates so far, a training's last step, a pilot's episodes. A log of
-verdicts is read from where the last look ended, so that looking at a long one again costs its new lines only.
-Lines that are not as they were written are left out: whoever resumes the run is told of them.
+Promises: it answers GET alone, and only to its own address, so that no page of another site reads it under
+another name; a path leads to the pages of runs and to nothing else; the page of a run is shown apart from
+this one, as if it were another site's. What the runs say is escaped, as on every page.
 """
 
-import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-import numpy as np
-from pydantic import ValidationError
+from markupsafe import Markup
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from monitorbench.config.base import UserError
-from monitorbench.config.datasets import SplitView
-from monitorbench.corpus.columns import read_columns
-from monitorbench.metrics.rates import count, false_alarm_rate, miss_rate
-from monitorbench.metrics.written import DASH, counted, interval, rate
-from monitorbench.records import Label, Split, Verdict
+from monitorbench.config.study import Study
+from monitorbench.judging.serving.connection import to_another_host
+from monitorbench.judging.serving.served import free_port, terminable
+from monitorbench.metrics.written import DASH, interval, rate
+from monitorbench.report.so_far import Progress, SoFar, last_step
 from monitorbench.report.tables.overall import OverallNumber
-from monitorbench.runs.files import read_objects, unsealed_line
+from monitorbench.report.template import policy, templates
 from monitorbench.runs.listing import overall_numbers, overall_rates, short
 from monitorbench.runs.run_folders import Run, age_in_words, runs_in
-from monitorbench.runs.verdict_log import VERDICTS
-from monitorbench.untrusted import MAX_LINE_BYTES, lines, opened
 
-_NUMBERS = {Label.MISBEHAVIOR: 1.0, Label.BENIGN: 0.0, None: np.nan}
-
-
-class SoFar(NamedTuple):
-    """Progress of a running evaluation, and its rates until now; None where nothing is known."""
-
-    done: int | None = None
-    total: int | None = None
-    miss_rate: float | None = None
-    false_alarm_rate: float | None = None
-
-
-def _last_step(run: Run) -> tuple[str, dict[str, float]]:
-    """Say at which step a training is, with its validation numbers, or how many episodes a pilot has."""
-    try:
-        points = read_objects(run.path / "learning_curve.json")
-        numbers = {name: points[-1][name] for name in ("miss_rate", "false_alarm_rate", "auroc")}
-        defined = {name: value for name, value in numbers.items() if value is not None}
-        return f"step {points[-1]['step']:,}, on validation", defined
-    except (OSError, UserError, IndexError, KeyError):
-        pass
-    try:
-        return counted(sum(1 for _ in lines(run.path / "episodes.jsonl")), "episode"), {}
-    except UserError:
-        return "", {}
-
-
-class Progress:
-    """Follows the log of one running evaluation."""
-
-    def __init__(self, run: Run, datasets: Path) -> None:
-        """Read which samples are judged; a dataset that is gone leaves the rates unknown."""
-        self._log = run.path / VERDICTS
-        self._offset = 0
-        self._labels: dict[str, Label | None] = {}
-        self._is_misbehavior = _labels_of(run, datasets)
-
-    def look(self) -> SoFar:
-        """Read what was added to the log, and count."""
-        self._read_on()
-        labelled = [sample_id for sample_id in self._labels if sample_id in self._is_misbehavior]
-        if not self._is_misbehavior:
-            return SoFar(len(self._labels))
-        answers = [_NUMBERS[self._labels[sample_id]] for sample_id in labelled]
-        counts = count(
-            np.array([self._is_misbehavior[sample_id] for sample_id in labelled], dtype=np.bool_),
-            np.array(answers),
-        )
-        return SoFar(len(labelled), len(self._is_misbehavior), miss_rate(counts), false_alarm_rate(counts))
-
-    def _read_on(self) -> None:
-        try:
-            with opened(self._log) as stream:
-                if stream.seek(0, 2) < self._offset:  # begun anew
-                    self._offset, self._labels = 0, {}
-                stream.seek(self._offset)
-                while (line := stream.readline(MAX_LINE_BYTES)).endswith(b"\n"):
-                    self._offset += len(line)
-                    self._take(unsealed_line(line[:-1]))
-        except UserError:
-            return
-
-    def _take(self, body: bytes | None) -> None:
-        try:
-            verdict = None if body is None else Verdict.model_validate_json(body)
-        except ValidationError:
-            return
-        if verdict is not None:
-            self._labels[verdict.sample_id] = verdict.label
-
-
-def _labels_of(run: Run, datasets: Path) -> dict[str, bool]:
-    """Whether each sample that the run judges is misbehavior; empty where its dataset can't be read."""
-    identity: Any = run.manifest.get("identity", {})
-    try:
-        view = SplitView.model_validate_json(json.dumps(identity["view"]))
-        samples = read_columns(datasets / identity["data"], Split(identity["split"]), view)
-    except (OSError, UserError, KeyError, ValueError):
-        return {}
-    return dict(zip(samples.sample_ids.to_pylist(), samples.is_misbehavior.tolist(), strict=True))
-
-
+_log = logging.getLogger(__name__)
+HOST = "127.0.0.1"
+_SCRIPTS = ("sort.js", "view.js")
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_OF_A_RUN = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; sandbox allow-scripts"
+)
+"""Policy of a run's page beside its own: it may be somebody else's, so it reads nothing of this server."""
 PAGES: Mapping[str, str] = {
     "report.html": "report",
     "samples.html": "samples",
@@ -185,7 +121,7 @@ class Runs:
         progress = "" if so_far.done is None else f"{so_far.done:,} of {total}"
         numbers = overall_numbers(run)
         if run.state == "running" and run.kind != "evaluate":
-            progress, numbers = _last_step(run)
+            progress, numbers = last_step(run)
         elif not numbers:
             rates = so_far if run.state == "running" else overall_rates(run, self._datasets)
             known = {name: getattr(rates, name, None) for name in _METRICS}
@@ -228,3 +164,70 @@ def _shown(known: Mapping[str, float], name: str) -> OverallNumber:
 def _pages(run: Run) -> list[tuple[str, str]]:
     address = f"run/{quote(run.kind)}/{quote(run.path.name)}"
     return [(f"{address}/{page}", words) for page, words in PAGES.items() if (run.path / page).is_file()]
+
+
+def view_app(runs: Runs) -> ASGIApp:
+    """Build the application that answers on a port of this machine."""
+    scripts = [templates().get_template(name).render() for name in _SCRIPTS]
+    own_policy = policy(*scripts)
+
+    def overview(request: Request) -> Response:
+        page = templates().get_template("view.html.j2")
+        rows = runs.rows()
+        text = page.render(
+            policy=own_policy,
+            rows=rows,
+            folder=runs.folder.name,
+            kinds=sorted({row.kind for row in rows}),
+            is_running=any(row.state == "running" for row in rows),
+            # Safe to put in as they are: files of ours.
+            scripts=[Markup(script) for script in scripts],
+        )
+        return HTMLResponse(text, headers={**_HEADERS, "Content-Security-Policy": own_policy})
+
+    def page_of_a_run(request: Request) -> Response:
+        path = runs.page(**request.path_params)
+        if path is None:
+            return PlainTextResponse("no such page of a run", 404, headers=_HEADERS)
+        headers = {**_HEADERS, "Content-Security-Policy": _OF_A_RUN}
+        return HTMLResponse(path.read_bytes(), headers=headers)
+
+    routes = [
+        Route("/", overview, methods=["GET"]),
+        Route("/run/{kind}/{name}/{page}", page_of_a_run, methods=["GET"]),
+    ]
+    return _OwnHostOnly(Starlette(routes=routes))
+
+
+class _OwnHostOnly:
+    """Refuses what was asked of another host: a name of somebody else's that leads to this machine."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (refusal := to_another_host(Headers(scope=scope), {"localhost"})):
+            await PlainTextResponse(refusal.error, refusal.status, headers=_HEADERS)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def view(study: Study) -> Path:
+    """Serve all runs of `paths.runs`, read-only, until interrupted; returns that folder.
+
+    Raises `UserError` where there is no such folder, or the port is taken.
+    """
+    import uvicorn
+
+    folder = study.paths.runs
+    if not folder.is_dir():
+        raise UserError(f"paths.runs={folder}: no such folder; expected the folder that the stages write to")
+    port = free_port(HOST, study.report.port, "report")
+    app = view_app(Runs(folder, study.paths.data))
+    _log.info("view: all runs of %s at http://%s:%d (Ctrl-C ends it)", folder, HOST, port)
+    with terminable():
+        try:
+            uvicorn.run(app, host=HOST, port=port, log_level="warning", server_header=False)
+        except KeyboardInterrupt:
+            _log.info("view: ending")
+    return folder

@@ -1,1 +1,0 @@
-"""`monitorbench view`: all runs of a folder on one page of this machine, read-only."""
