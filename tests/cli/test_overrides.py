@@ -130,10 +130,12 @@ def test_a_plan_is_refused_with_a_reason_where_there_is_none(tmp_path: Path):
         (["dataset.splits=[test"], "a bracket is not closed"),
         (["import.columns=a:1", "import.columns=b:2"], "as a shell expands {a,b}: quote the whole word"),
         (["seed=1", "hydra/launcher=local"], "expected -m beside it"),
+        (["from=a.csv", "seed=1", "from=b.csv"], "from=b.csv: given 2 times; expected from=[a.csv,b.csv]"),
+        (["-m", "seed=1,2", "hydra/launcher=slurm", "hydra.launcher.dryrun=true"], "hydra.launcher.dry_run?"),
     ],
 )
 def test_words_that_a_shell_took_apart_are_recognised(tmp_path: Path, words: list[str], hint: str):
-    """Otherwise: a person reads that `b]` is no override, who typed a list."""
+    """Otherwise: a person reads that `b]` is no override, who typed a list, or one file of two is read."""
     refused = monitorbench("evaluate", *words, folder=tmp_path)
     assert refused.returncode == 2
     assert len(refused.stderr.splitlines()) == 1

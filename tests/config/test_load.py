@@ -145,6 +145,20 @@ def test_a_bad_value_is_named_with_its_key(path: str, value: Any):
     assert len(message) < 400
 
 
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("training.micro_batch_size", 3, "training.micro_batch_size=3 has to divide batch_size="),
+        ("recommend.alerts_per_day", 10, "recommend.alerts_per_day: of how many samples?"),
+        ("dataset.train.subset", [], "dataset.train.subset=[]: expected at least 1 entry"),
+        ("experiment", {"seed": 1}, "experiment: the first line of its file is not `# @package _global_`"),
+    ],
+)
+def test_a_refusal_begins_with_the_setting_and_not_with_a_tree(path: str, value: Any, said: str):
+    """Half a page of JSON stands before the one setting that is to be changed."""
+    assert _refused(_with("transformers", tuple(path.split(".")), value)).startswith(said)
+
+
 def test_a_suggestion_is_never_the_key_that_was_refused():
     """`did you mean engine.block_size?` in answer to just that leaves a person with nothing to try."""
     tree = _with("transformers", ("engine", "block_size"), 1)

@@ -261,6 +261,13 @@ def test_no_run_given_lists_the_three_latest(study: Callable[..., Study], tmp_pa
     assert resolved(study(), "evaluate").run is None
 
 
+def test_a_name_without_what_an_import_put_behind_it_is_answered_with_the_whole(tmp_path: Path):
+    """`@safe` after `import.monitor=safe` finds nothing where samples had no score, and it is right there."""
+    evaluated(tmp_path / "runs", "safe_missing_left_out-imported")
+    with pytest.raises(UserError, match=r"no such run in .*; did you mean @safe_missing_left_out"):
+        find(tmp_path / "runs", "@safe/test")
+
+
 def test_a_path_is_left_alone(study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A sweep's link that is not there yet, or a folder from elsewhere, is no short name."""
     evaluated(tmp_path / "runs")

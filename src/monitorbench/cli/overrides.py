@@ -204,22 +204,24 @@ def one_line(error: Exception, overrides: Sequence[str], conf: Path, added: str 
         typed = words[-1] if words else f"{key}="
         if key.startswith("hydra."):  # no model of ours describes it
             said = _one_space(str(cause or text).splitlines()[0])
-            is_unknown = isinstance(cause, ConfigAttributeError | ConfigKeyError)
-            return (
-                f"{typed}: unknown key {key.rpartition('.')[2]!r}; {said}"
-                if is_unknown
-                else f"{typed}: {said}"
-            )
+            if not isinstance(cause, ConfigAttributeError | ConfigKeyError):
+                return f"{typed}: {said}"
+            parent, _, name = key.rpartition(".")
+            known = [str(other) for other in cause.parent_node or ()]
+            return f"{typed}: unknown key {name!r}; {did_you_mean(name, known, f'{parent}.') or said}"
         return unknown_key(key, typed.partition("=")[2])
     settings = " ".join(word for word in overrides if "=" in word)
     return f"{settings}: {_one_space(text)}{shell_hint(overrides)}"
 
 
 def refuse_repeated_keys(overrides: Sequence[str], trees: Sequence[Path] = ()) -> None:
-    """Raise `ConfigError` for a map with a key twice: Hydra keeps the last; `true` is `1` to it.
+    """Raise `ConfigError` for a map with a key twice, and for `from` given twice: Hydra keeps the last.
 
-    Plain maps of the overrides are read, and the files in `trees` of the options that they choose.
+    Plain maps of the overrides are read, in which `true` is `1` to Hydra, and the files in `trees` of the
+    options that they choose.
     """
+    if len(files := [word.partition("=")[2] for word in overrides if word.startswith("from=")]) > 1:
+        raise ConfigError(f"from={files[-1]}: given {len(files)} times; expected from=[{','.join(files)}]")
     for override in _readable(overrides) if trees else ():
         file = option_file(override.key_or_group, str(override.value()), trees)
         if file is not None and (said := repeated_key(file)):

@@ -138,6 +138,11 @@ def _refuse_impossible_paths(value: object, key: str = "") -> None:
 
 def unknown_key(key: str, value: str) -> str:
     """Describe a key that is in no model in one line: the keys that its parent has, or the nearest name."""
+    if key == "experiment":
+        return (
+            "experiment: the first line of its file is not `# @package _global_`; expected that line, "
+            "without which its settings are of no group"
+        )
     *above, name = key.split(".")
     # The first part that leads nowhere is the misspelt one.
     for index, step in enumerate(above if above[:1] != ["hydra"] else []):
@@ -237,6 +242,8 @@ def _describe(problem: ErrorDetails) -> str:
         return unknown_key(".".join(path[:-1]), "…")
     if problem["type"] == "extra_forbidden":
         return unknown_key(key, _quoted(problem["input"]))
+    if problem["type"] == "json_invalid":
+        return f"no JSON ({problem['ctx']['error']}); expected the settings of a study"
     if problem["type"] == "missing":
         return f"{key}=???: no value given; expected {key}=VALUE"
     if problem["type"] == "union_tag_invalid":
@@ -248,6 +255,13 @@ def _describe(problem: ErrorDetails) -> str:
     expected = problem["msg"].removeprefix("Value error, ").replace("Input should be", "expected", 1)
     if problem["type"] in ("tuple_type", "list_type") and isinstance(problem["input"], str):
         return f"{key}={_quoted(problem['input'])}: expected a list, as {key}=[{_quoted(problem['input'])}]"
+    if problem["type"] == "too_short":
+        n = problem["ctx"]["min_length"]
+        return f"{key}={_quoted(problem['input'])}: expected at least {n} {'entry' if n == 1 else 'entries'}"
+    if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):
+        # Said of settings that don't go together: the sentence begins with one of them.
+        begins_with_setting = re.split(r"[=:]", expected, maxsplit=1)[0] in problem["input"]
+        return f"{key}{'.' if begins_with_setting else ': '}{expected}"
     options = expected if problem["type"] in ("literal_error", "enum", "value_error") else ""
     return f"{key}={_quoted(problem['input'])}: {expected}{_nearest(key, problem['input'], options)}"
 

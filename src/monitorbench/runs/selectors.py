@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.load import did_you_mean
 from monitorbench.config.monitor import Monitor
 from monitorbench.config.study import Study
 from monitorbench.runs.directory import KINDS, read_manifest
@@ -201,6 +202,10 @@ def find(runs: Path, name: str, wanted: Wanted = ANY_RUN, key: str = "") -> Path
         if described := by_description(name, _fitting(runs, wanted)):
             return described.path
         reason = f"no such run in {runs}"
+        title = name.removeprefix(BY_NAME).partition("/")[0]
+        names = [run.parts[0] for run in _fitting(runs, wanted) if run.parts]
+        if title not in names and (nearest := did_you_mean(title, names, BY_NAME)):
+            reason += f"; {nearest}"
     else:
         path = Path(name)
         if path.exists() or len(path.parts) != 1:

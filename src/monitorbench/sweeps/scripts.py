@@ -20,7 +20,8 @@ def submit() -> None:
     """`submit.py STAGE OVERRIDES [--dry-run | --print-commands] [--local --jobs N] [--after …]`."""
     parser = _parser("Freeze every run of a sweep, submit them as one Slurm array, and exit.")
     parser.add_argument("stage", help="such as train, or a script such as train/sft.py")
-    parser.add_argument("overrides", nargs="*", help="Hydra's, sweeps included: seed=0,1 'seed=range(3)'")
+    words = "Hydra's, sweeps included: seed=0,1 'seed=range(3)'"
+    parser.add_argument("overrides", nargs="*", default=[], help=words)
     parser.add_argument("-m", "--multirun", action="store_true", help="accepted, and always so")
     parser.add_argument(
         "--dry-run", action="store_true", help="show the sbatch file; write and start nothing"
@@ -56,7 +57,8 @@ def resume() -> None:
     """`resume.py SWEEP [cluster=...] [--print-commands] [--local --jobs N] [--after JOB]`."""
     parser = _parser("Start the runs of a sweep that failed or never ran, from the same frozen files.")
     parser.add_argument("sweep", type=Path, help="the directory that submit.py printed")
-    parser.add_argument("overrides", nargs="*", help="of what Slurm is asked for: cluster.memory=200G")
+    words = "of what Slurm is asked for: cluster.memory=200G"
+    parser.add_argument("overrides", nargs="*", default=[], help=words)
     _start_options(parser)
     options = parser.parse_intermixed_args()
     with reporting():
