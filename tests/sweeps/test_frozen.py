@@ -45,7 +45,7 @@ def test_reading_gives_the_equal_study_back(tmp_path: Path, compose_study: Calla
     [
         ('"seed": 7', '"seed": "7"', "seed=7: expected a valid integer"),
         ('"seed": 7', '"seeed": 7', "did you mean seed?"),
-        ('"seed": 7', '"seed": 7,,', "Invalid JSON"),
+        ('"seed": 7', '"seed": 7,,', "no JSON"),
         ('"seed": 7,', "", ": seed=???"),
         ('"max_steps": 30,', "", "max_steps and epochs: neither is given"),
         ('"max_steps": 30', '"max_steps": true', "training.max_steps=true"),
