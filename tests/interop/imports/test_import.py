@@ -264,6 +264,30 @@ def test_without_a_score_an_answer_of_the_file_is_missing_too(tmp_path: Path, im
     assert np.isnan(answers[0.3]), "a score without an answer is no missing score"
 
 
+def test_a_missing_answer_is_counted_and_not_called_a_missing_score(
+    tmp_path: Path, importing: Import, into: Callable[..., Study], caplog: pytest.LogCaptureFixture
+):
+    """A user would look for empty scores in a column that has none, or not know that answers are lacking."""
+    caplog.set_level("INFO")
+    rows = [
+        {"id": i, "label": i % 2, "score": (i % 10) / 10, "flagged": "" if i % 4 == 1 else i % 2}
+        for i in range(40)
+    ]
+    run = importing(write_csv(tmp_path / "both.csv", rows))
+    assert "import: score: 10 samples have a score and no answer" in caplog.text
+    details = [verdict.detail for verdict in read_verdicts(run / VERDICTS)]
+    assert (details.count("no answer in the imported file"), details.count("")) == (10, 30)
+    assert read_manifest(run)["results"]["imported"]["n_unanswered"] == 10
+    score_run(into("score", f"run={run}", "score.resamples=100"))
+    said = " ".join(read_checked(run, "metrics.json")["decision"]["remarks"])
+    assert "test samples without an answer count as wrong (recommend.unscored)" in said
+
+    importing(write_csv(tmp_path / "only.csv", [{**row, "score": ""} for row in rows]))
+    assert "30 answers of 40 samples" in caplog.text
+    importing(write_csv(tmp_path / "none.csv", [{**row, "flagged": ""} for row in rows]))
+    assert "import: score: 40 samples have a score and no answer" in caplog.text
+
+
 def test_pairs_and_steps_of_a_trajectory_stay_in_one_split(tmp_path: Path, importing: Import):
     """A threshold would be promised for the counterparts of what it was set on."""
     pairs = [{"id": i, "pair_id": i // 2, "label": i % 2, "score": 0.5} for i in range(60)]

@@ -81,12 +81,17 @@ def say_samples(samples: Samples, response: ConversationSide) -> None:
 
 
 def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) -> None:
-    """Log the numbers of scores and of missing ones, what these count as, and whether scores are inverted."""
+    """Log the numbers of scores or answers and of missing ones, what these count as, and inverted scores."""
     is_misbehavior = samples.is_misbehavior
     n = len(found.scores)
     n_missing = int(np.count_nonzero(found.is_missing))
-    n_scores = n - int(np.count_nonzero(np.isnan(found.scores)))
-    _log.info("import: %s: %s scores of %s samples", name, f"{n_scores:,}", f"{n:,}")
+    answers_only = found.has_answers and not found.has_scores
+    given, what = (found.flagged, "answers") if answers_only else (found.scores, "scores")
+    n_given = n - int(np.count_nonzero(np.isnan(given)))
+    _log.info("import: %s: %s %s of %s samples", name, f"{n_given:,}", what, f"{n:,}")
+    if found.has_scores and (n_unanswered := int(np.count_nonzero(found.lacks_answer))):
+        message = "import: %s: %s samples have a score and no answer: unscored where answers are read"
+        _log.warning(message, name, f"{n_unanswered:,}")
     groups = pc.dictionary_encode(samples.groups).indices.to_numpy()
     if warning := inverted_warning(name, found.scores, is_misbehavior, groups):
         _log.warning("import: %s", warning)
