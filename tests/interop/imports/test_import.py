@@ -288,6 +288,22 @@ def test_a_missing_answer_is_counted_and_not_called_a_missing_score(
     assert "import: score: 40 samples have a score and no answer" in caplog.text
 
 
+def test_samples_with_an_empty_group_are_counted(
+    tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture
+):
+    """Samples of one task would each count as a question, and intervals be too narrow without a word."""
+    caplog.set_level("INFO")
+    rows = [
+        {"id": i, "label": i % 2, "score": 0.5, "group": "" if i % 3 else f"g{i // 6}"} for i in range(24)
+    ]
+    importing(write_csv(tmp_path / "s.csv", rows))
+    assert "24 samples in 20 groups" in caplog.text
+    assert "16 samples have an empty group: each counts as a question of its own" in caplog.text
+    caplog.clear()
+    importing(write_csv(tmp_path / "s.csv", [{**row, "group": "g"} for row in rows]))
+    assert "empty group" not in caplog.text
+
+
 def test_pairs_and_steps_of_a_trajectory_stay_in_one_split(tmp_path: Path, importing: Import):
     """A threshold would be promised for the counterparts of what it was set on."""
     pairs = [{"id": i, "pair_id": i // 2, "label": i % 2, "score": 0.5} for i in range(60)]

@@ -69,6 +69,9 @@ def say_samples(samples: Samples, response: ConversationSide) -> None:
         f"{n_bad:,}",
         f"{n - n_bad:,}",
     )
+    if samples.n_without_group:
+        message = "import: %s samples have an empty group: each counts as a question of its own"
+        _log.warning(message, f"{samples.n_without_group:,}")
     counts = np.bincount(samples.splits, minlength=len(SPLITS)).tolist()
     by_split = [f"{split} {n:,}" for split, n in zip(SPLITS, counts, strict=True) if n]
     _log.info("import: %s", ", ".join(by_split))
