@@ -251,6 +251,18 @@ def test_a_condition_called_as_the_baseline_is_not_merged_with_it(tmp_path: Path
         read_mapped(file, columns)
 
 
+def test_a_baseline_that_no_run_has_is_named_with_those_that_are_there(tmp_path: Path):
+    """A typo sent its writer off to run all tasks again without intervention."""
+    file = tmp_path / "runs.csv"
+    file.write_text("task,arm,ok\n" + "".join(f"t,{arm},1\n" for arm in ("control", "help")))
+    columns = OutcomeColumns(task="task", condition="arm", success="ok", baseline="contol")
+    with pytest.raises(UserError) as raised:
+        read_mapped(file, columns)
+    assert str(raised.value) == (
+        "pilot.columns.baseline='contol': no run has that arm; did you mean control? there are control, help"
+    )
+
+
 def test_columns_that_nothing_is_taken_from_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     """A column of tasks went unread, and each row was a task of its own, without a word."""
     (tmp_path / "runs.csv").write_text("problem,solo,helped\np1,yes,no\np1,no,yes\n")

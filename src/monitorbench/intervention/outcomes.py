@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
+from monitorbench.config.load import did_you_mean
 from monitorbench.config.pilot import OutcomeColumns
 from monitorbench.interop.imports.columns import absent_column, unread_names
 from monitorbench.interop.imports.readers.open import UNUSABLE, ImportedFiles, read_files, usable_rows
@@ -282,6 +283,13 @@ def _of_runs(read: ImportedFiles, columns: OutcomeColumns) -> list[Outcome]:
     if columns.baseline != BASELINE and BASELINE in conditions:
         expected = f"another name: it is what {columns.baseline!r} (pilot.columns.baseline) is called here"
         refuse(read, conditions.index(BASELINE), columns.condition, f"a condition {BASELINE!r}", expected)
+    if columns.baseline not in conditions:
+        there = sorted(set(conditions))
+        nearest = did_you_mean(columns.baseline, there)
+        raise UserError(
+            f"pilot.columns.baseline={columns.baseline!r}: no run has that {columns.condition}; "
+            f"{nearest}{' ' if nearest else ''}there are {', '.join(there[:20])}"
+        )
     tasks, seeds, agents = _keys(read, columns)
     conditions = [BASELINE if condition == columns.baseline else condition for condition in conditions]
     runs = zip(tasks, seeds, agents, conditions, (successes == 1).tolist(), strict=True)
