@@ -14,7 +14,7 @@ import json
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -254,7 +254,7 @@ def _of_tasks(
         agent, _, condition = arm.rpartition("/")
         by_agent[agent][condition] = _successes(read, name, columns)
     tasks, seeds, agents = _keys(read, columns)
-    outcomes, remarks = [], []
+    outcomes, rows_of, remarks = [], [], []
     for agent, successes in by_agent.items():
         is_missing = np.isnan([*successes.values()])  # [conditions, tasks]
         if is_missing.any(axis=0).all():
@@ -271,6 +271,8 @@ def _of_tasks(
                 why = _NO_OUTCOME if np.isnan(success[i]) else ""
                 run = (tasks[i], seeds[i], agent or agents[i], condition)
                 outcomes.append(Outcome(*run, bool(success[i] == 1), 0, 0, 0, why))
+                rows_of.append(i)
+    _refuse_repeated(read, columns, outcomes, rows_of)
     return outcomes, remarks
 
 
@@ -293,7 +295,28 @@ def _of_runs(read: ImportedFiles, columns: OutcomeColumns) -> list[Outcome]:
     tasks, seeds, agents = _keys(read, columns)
     conditions = [BASELINE if condition == columns.baseline else condition for condition in conditions]
     runs = zip(tasks, seeds, agents, conditions, (successes == 1).tolist(), strict=True)
-    return [Outcome(*run, 0, 0, 0) for run in runs]
+    outcomes = [Outcome(*run, 0, 0, 0) for run in runs]
+    _refuse_repeated(read, columns, outcomes, range(len(outcomes)))
+    return outcomes
+
+
+def _refuse_repeated(
+    read: ImportedFiles, columns: OutcomeColumns, outcomes: Sequence[Outcome], rows: Sequence[int]
+) -> None:
+    """Raise `UserError` where two rows have a run of one agent, task, seed and condition."""
+    first: dict[tuple[str, int, str, str], int] = {}
+    for outcome, row in zip(outcomes, rows, strict=True):
+        before = first.setdefault(outcome[:4], row)
+        if before != row:
+            named = {"task": columns.task, "seed": columns.seed, "agent": columns.agent}
+            if columns.arms is None:
+                named["condition"] = columns.condition
+            said = ", ".join(f"{name}={read.table.column(name)[row]}" for name in named.values() if name)
+            unnamed = [f"pilot.columns.{role}" for role in ("seed", "agent") if not named[role]]
+            more = f", or a column that tells them apart ({', '.join(unnamed)})" if unnamed else ""
+            raise UserError(
+                f"{read.where(row)}: a second run of {said}, after {read.where(before)}; expected one{more}"
+            )
 
 
 def _successes(read: ImportedFiles, name: str, columns: OutcomeColumns) -> FloatArray:
