@@ -304,6 +304,29 @@ def test_samples_with_an_empty_group_are_counted(
     assert "empty group" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("split", "share", "why"),
+    [
+        ({}, 0, "no threshold; import.calibration_share=0.5 makes one"),
+        ({}, 0.5, "no threshold: too few groups to divide (import.calibration_share=0.5)"),
+        ({"split": "test"}, 0, "no threshold: the column of splits names no sample of it"),
+    ],
+)
+def test_what_makes_a_calibration_split_is_said_where_it_does(
+    tmp_path: Path,
+    importing: Import,
+    caplog: pytest.LogCaptureFixture,
+    split: dict[str, str],
+    share: float,
+    why: str,
+):
+    """A user of `choose`, which divides already, was told to set what is set."""
+    caplog.set_level("INFO")
+    file = write_csv(tmp_path / "s.csv", [{"id": "a", "label": 1, "score": 0.5, **split}])
+    importing(file, f"import.calibration_share={share}")
+    assert why in caplog.text
+
+
 def test_pairs_and_steps_of_a_trajectory_stay_in_one_split(tmp_path: Path, importing: Import):
     """A threshold would be promised for the counterparts of what it was set on."""
     pairs = [{"id": i, "pair_id": i // 2, "label": i % 2, "score": 0.5} for i in range(60)]

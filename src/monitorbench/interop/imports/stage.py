@@ -88,7 +88,7 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0, needed: Seque
     if settings.positive_means != Import().positive_means:
         facts["positive_means"] = settings.positive_means
     name = settings.name or re.sub(r"[^A-Za-z0-9._-]+", "_", stem_of(read.files[0]))[:60] or "imported"
-    say_samples(samples, response)
+    say_samples(samples, response, settings.calibration_share, is_split="split" in columns.names)
     for split in needed:
         if SPLITS.index(split) not in samples.splits:
             raise UserError(

@@ -56,8 +56,13 @@ def say_labels(
         _log.info("import: for all of the log only if those with a label were drawn by chance")
 
 
-def say_samples(samples: Samples, response: ConversationSide) -> None:
-    """Log how many samples, groups and labels, by split; and what is missing without texts."""
+def say_samples(
+    samples: Samples, response: ConversationSide, calibration_share: float, *, is_split: bool
+) -> None:
+    """Log how many samples, groups and labels, by split; and what is missing without texts.
+
+    Splits are the file's own where it `is_split`, else `calibration_share` divides it.
+    """
     n, n_bad = len(samples.names), int(np.count_nonzero(samples.is_misbehavior))
     n_groups = pc.count_distinct(samples.groups).as_py()
     apart = " (if several are of one task: import.columns.group)" if n_groups == n else ""
@@ -76,7 +81,12 @@ def say_samples(samples: Samples, response: ConversationSide) -> None:
     by_split = [f"{split} {n:,}" for split, n in zip(SPLITS, counts, strict=True) if n]
     _log.info("import: %s", ", ".join(by_split))
     if not counts[SPLITS.index(Split.CALIBRATION)]:
-        _log.info("import: no calibration split, so no threshold; import.calibration_share=0.5 makes one")
+        why = "; import.calibration_share=0.5 makes one"
+        if is_split:
+            why = ": the column of splits names no sample of it"
+        elif calibration_share:
+            why = f": too few groups to divide (import.calibration_share={calibration_share:g})"
+        _log.info("import: no calibration split, so no threshold%s", why)
     if response.is_absent:
         _log.info("import: no texts: no shortcut checks, and no samples to read")
     elif response.plain.null_count:
