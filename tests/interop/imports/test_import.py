@@ -327,6 +327,36 @@ def test_what_makes_a_calibration_split_is_said_where_it_does(
     assert why in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("scores", "scale", "said"),
+    [
+        (("0.1", "0.9"), "[0,100]", "all scores are from 0.1 to 0.9, at one end of the scale [0,100]"),
+        (
+            ("6.200", "9.810"),
+            "[0,10000]",
+            "all scores are from 6.2 to 9.81, at one end of the scale [0,10000]",
+        ),
+        (("0.1", "0.9"), "[100,0]", "all scores are from 0.1 to 0.9, at one end of the scale [100,0]"),
+        (("0.1", "1.9"), "[0,100]", ""),
+        (("0", "0"), "[0,1]", ""),
+        (("", ""), "[0,1]", ""),
+    ],
+)
+def test_a_scale_that_the_scores_do_not_fill_is_doubted(
+    tmp_path: Path,
+    importing: Import,
+    caplog: pytest.LogCaptureFixture,
+    scores: tuple[str, str],
+    scale: str,
+    said: str,
+):
+    """Scores of 0 to 1 read as percentages would all be benign, and no threshold of the page be theirs."""
+    rows = [{"id": i, "label": i, "score": score} for i, score in enumerate(scores)]
+    importing(write_csv(tmp_path / "s.csv", rows), f"import.scale={scale}")
+    assert said in caplog.text
+    assert ("at one end of the scale" in caplog.text) is bool(said)
+
+
 def test_pairs_and_steps_of_a_trajectory_stay_in_one_split(tmp_path: Path, importing: Import):
     """A threshold would be promised for the counterparts of what it was set on."""
     pairs = [{"id": i, "pair_id": i // 2, "label": i % 2, "score": 0.5} for i in range(60)]

@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 DOUBTED_FROM = 10
 """Fewest samples of which a monitor that is right about all may be the labels themselves."""
 
+_CROWDED = 0.01
+"""Share of a scale, at either end, that all scores don't lie in if the scale is theirs."""
 SHOWN = 5
 """Most ids that a message names."""
 
@@ -105,6 +107,7 @@ def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) ->
     if found.has_scores and (n_unanswered := int(np.count_nonzero(found.lacks_answer))):
         message = "import: %s: %s samples have a score and no answer: unscored where answers are read"
         _log.warning(message, name, f"{n_unanswered:,}")
+    _say_crowded(name, found, settings)
     groups = pc.dictionary_encode(samples.groups).indices.to_numpy()
     if warning := inverted_warning(name, found.scores, is_misbehavior, groups):
         _log.warning("import: %s", warning)
@@ -131,6 +134,20 @@ def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) ->
         side = f"{settings.flag_from:g}"
         _log.info(
             "import: %s: %s answers contradict their score's side of %s", name, f"{found.n_against:,}", side
+        )
+
+
+def _say_crowded(name: str, found: Scored, settings: Import) -> None:
+    """Log where all scores, if they differ, lie at one end of the scale: it may be another one."""
+    given = found.scores[~np.isnan(found.scores)]
+    least, greatest = given.min(initial=1), given.max(initial=0)
+    if settings.levels is None and least < greatest and (greatest <= _CROWDED or least >= 1 - _CROWDED):
+        low, high = settings.scale
+        ends = sorted(low + end * (high - low) for end in (least, greatest))
+        _log.warning(
+            "import: %s: all scores are from %.6g to %.6g, at one end of the scale [%g,%g]; expected a scale "
+            "that they fill (import.scale), and dots that don't divide thousands",
+            *(name, *ends, low, high),
         )
 
 
