@@ -357,6 +357,24 @@ def test_a_scale_that_the_scores_do_not_fill_is_doubted(
     assert ("at one end of the scale" in caplog.text) is bool(said)
 
 
+def test_a_monitor_that_is_renamed_is_named_as_the_file_has_it(
+    tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture
+):
+    """A team would look for its monitor in tables that call it `_`."""
+    caplog.set_level("INFO")
+    names = ("wächter", "监控", "plain", "x" * 308)
+    importing(
+        write_csv(
+            tmp_path / "s.csv",
+            [{"id": i, "label": i, "score": 0.5, "monitor": name} for name in names for i in (0, 1)],
+        )
+    )
+    assert "import: monitor wächter is called w_chter: ASCII letters" in caplog.text
+    assert "import: monitor 监控 is called _: ASCII letters" in caplog.text
+    assert f"import: monitor {'x' * 80}… is called {'x' * 60}: ASCII letters" in caplog.text
+    assert caplog.text.count("is called") == 3
+
+
 def test_pairs_and_steps_of_a_trajectory_stay_in_one_split(tmp_path: Path, importing: Import):
     """A threshold would be promised for the counterparts of what it was set on."""
     pairs = [{"id": i, "pair_id": i // 2, "label": i % 2, "score": 0.5} for i in range(60)]

@@ -18,7 +18,7 @@ from monitorbench.interop.imports.evaluation import VERSION, steps_of, write_eva
 from monitorbench.interop.imports.monitors import read_scores
 from monitorbench.interop.imports.readers.open import stem_of
 from monitorbench.interop.imports.samples import SPLITS, samples_of
-from monitorbench.interop.imports.words import say_monitor, say_rows, say_runs, say_samples
+from monitorbench.interop.imports.words import say_monitor, say_renamed, say_rows, say_runs, say_samples
 from monitorbench.records import Split
 
 _DECIDE_SAMPLES = {
@@ -95,6 +95,7 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0, needed: Seque
                 f"from: {name}: no sample for {split}, so nothing was imported; expected samples of "
                 f"{' and '.join(needed)}: more groups, or a split column"
             )
+    say_renamed({monitor.own_name: monitor.name for monitor in scores.monitors})
     if study.plan:
         for monitor in scores.monitors:
             say_monitor(monitor.name, monitor.scored, samples, settings)

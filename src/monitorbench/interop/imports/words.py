@@ -95,6 +95,14 @@ def say_samples(
         _log.info("import: %s samples have no text", f"{response.plain.null_count:,}")
 
 
+def say_renamed(names: Mapping[str, str]) -> None:
+    """Log each monitor whose name is not as the file has it, which is the key."""
+    for own, name in names.items():
+        if own != name:
+            message = "import: monitor %s is called %s: ASCII letters, digits and ._+-, at most 60"
+            _log.info(message, shown_name(own[:80] + "…" * (len(own) > 80)), name)
+
+
 def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) -> None:
     """Log the numbers of scores or answers and of missing ones, what these count as, and inverted scores."""
     is_misbehavior = samples.is_misbehavior
