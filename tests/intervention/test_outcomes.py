@@ -367,6 +367,10 @@ def test_runs_that_a_log_strikes_out_are_no_success(tmp_path: Path, compose_stud
         ({"condition": "arm", "success": "reward"}, r"pilot\.columns\.task: rows are runs"),
         ({"task": "task_id", "condition": "arm", "success": "reward"}, r"line 2: reward='0\.25' is no label"),
         (
+            {"task": "task_id", "condition": "reward", "success": "arm"},
+            r"arm='help ' is no label.*; other words have to be true or false in the file",
+        ),
+        (
             {"task": "task_id", "condition": "arms", "success": "reward"},
             r"arms: no such column; did you mean arm",
         ),

@@ -322,7 +322,8 @@ def _refuse_repeated(
 def _successes(read: ImportedFiles, name: str, columns: OutcomeColumns) -> FloatArray:
     """1 success, 0 failure, NaN nothing [rows]."""
     if columns.success_from is None:
-        return flags(read, name, _SUCCESS, _FAILURE, "pilot.columns.success_from reads a reward")
+        others = "pilot.columns.success_from reads a reward; other words have to be true or false in the file"
+        return flags(read, name, _SUCCESS, _FAILURE, others)
     rewards = numbers(read, name)
     return np.where(np.isnan(rewards), np.nan, (rewards >= columns.success_from).astype(np.float64))
 
