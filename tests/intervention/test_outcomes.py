@@ -251,6 +251,40 @@ def test_a_condition_called_as_the_baseline_is_not_merged_with_it(tmp_path: Path
         read_mapped(file, columns)
 
 
+def test_a_baseline_that_no_run_has_is_named_with_those_that_are_there(tmp_path: Path):
+    """A typo sent its writer off to run all tasks again without intervention."""
+    file = tmp_path / "runs.csv"
+    file.write_text("task,arm,ok\n" + "".join(f"t,{arm},1\n" for arm in ("control", "help")))
+    columns = OutcomeColumns(task="task", condition="arm", success="ok", baseline="contol")
+    with pytest.raises(UserError) as raised:
+        read_mapped(file, columns)
+    assert str(raised.value) == (
+        "pilot.columns.baseline='contol': no run has that arm; did you mean control? there are control, help"
+    )
+
+
+def test_a_second_run_is_refused_with_what_would_tell_it_apart(tmp_path: Path):
+    """Who forgot to name the column of seeds was told to throw the other runs away."""
+    file = tmp_path / "runs.csv"
+    file.write_text(
+        "ticket,arm,ok,n\n" + "".join(f"t,{arm},1,{n}\n" for n in (0, 1) for arm in ("none", "on"))
+    )
+    columns = OutcomeColumns(task="ticket", condition="arm", success="ok")
+    with pytest.raises(UserError) as raised:
+        read_mapped(file, columns)
+    assert str(raised.value) == (
+        f"{file}, line 4: a second run of ticket=t, arm=none, after {file}, line 2; expected one, or a "
+        "column that tells them apart (pilot.columns.seed, pilot.columns.agent)"
+    )
+    assert len(read_mapped(file, columns.model_copy(update={"seed": "n"})).outcomes) == 4
+
+    file.write_text("ticket,alone,helped\nt,1,1\nt,0,1\n")
+    with pytest.raises(
+        UserError, match=r"line 3: a second run of ticket=t, after .*, line 2; expected one, or"
+    ):
+        read_mapped(file, OutcomeColumns(task="ticket", arms={"none": "alone", "on": "helped"}))
+
+
 def test_columns_that_nothing_is_taken_from_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     """A column of tasks went unread, and each row was a task of its own, without a word."""
     (tmp_path / "runs.csv").write_text("problem,solo,helped\np1,yes,no\np1,no,yes\n")
@@ -332,6 +366,10 @@ def test_runs_that_a_log_strikes_out_are_no_success(tmp_path: Path, compose_stud
     [
         ({"condition": "arm", "success": "reward"}, r"pilot\.columns\.task: rows are runs"),
         ({"task": "task_id", "condition": "arm", "success": "reward"}, r"line 2: reward='0\.25' is no label"),
+        (
+            {"task": "task_id", "condition": "reward", "success": "arm"},
+            r"arm='help ' is no label.*; other words have to be true or false in the file",
+        ),
         (
             {"task": "task_id", "condition": "arms", "success": "reward"},
             r"arms: no such column; did you mean arm",

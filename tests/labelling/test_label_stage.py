@@ -459,13 +459,15 @@ def test_a_queue_goes_on_with_what_came_since_in_whichever_file(traffic: Traffic
     [
         ('{"sample_id": "s0"', "line 1"),
         ("[]", "no row|no object|expected"),
-        ('{"score": 1}', "sample_id=None"),
+        ('{"sample_id": null, "score": 1}', "sample_id=None"),
         ('{"sample_id": "a", "score": "high", "threshold": 0.5}', "score='high'"),
         ('{"sample_id": "a", "score": NaN, "threshold": 0.5}', "line 1"),
         (
             '{"sample_id": "a", "score": 1, "threshold": 0.5, "request": 3, "response": "x"}',
             "expected text or a list",
         ),
+        ('{"id": "a", "score": 1}', "line 1: sample_id: no such column; there are id, score"),
+        ('{"sample_id": "a", "scores": 1}', "score: no such column; did you mean scores"),
         ('{"sample_id": "a", "score": 1}', "0 thresholds in it"),
         ('{"sample_id": "a", "score": 1, "threshold": 0.5, "label": "bad"}', "label='bad'"),
         ('{"sample_id": "a", "score": 1, "threshold": 0.5}', "no request and response"),

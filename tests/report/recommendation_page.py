@@ -73,6 +73,7 @@ def option(
         calibration_cost=0.2,
         n_calibration=120,
         n_unscored=0,
+        n_unanswered=0,
         auroc=0.93,
         auroc_ci=[0.91, 0.95],
         seconds_p95=0.3,

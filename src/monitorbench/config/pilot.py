@@ -110,8 +110,8 @@ class PilotStatistics(Config):
     look_every: Annotated[int, Field(ge=1)] = 10
     """Tasks between two looks."""
     decided_before: Annotated[int, Field(ge=0, lt=MOST_DECISIONS)] = 0
-    """Earlier decisions on a part of the same runs, to which tasks were added since. `eval/pilot.py` counts
-    those that it finds in `runs/pilot/` by itself."""
+    """Earlier decisions on a part of the same runs, to which tasks were added since, or on the same runs with
+    more conditions. `eval/pilot.py` counts those that it finds in `runs/pilot/` by itself."""
     controls: tuple[str, ...] = ("random", "oracle", "best_of_2")
     """Conditions that are shown beside the others, and that would never be deployed."""
 

@@ -65,8 +65,10 @@ def freeze(study: Study) -> Path:
     (point,) = points_at([study.operating_point], [judged], other_dataset=elsewhere)
     evaluation = point.evaluation
     judged_at = evaluation.judged
-    chosen = _anchors(judged_at, study.gate.questions, study.seed)
-    columns = judged_at.taking(chosen)
+    complete = _complete_questions(judged_at)
+    n_unscored = len(np.unique(judged_at.groups)) - len(complete)
+    unscored = f"questions left out since a sample has no score: {n_unscored}" if n_unscored else ""
+    columns = judged_at.taking(_anchors(judged_at, complete, study.gate.questions, study.seed))
     by_id = {sample.id: sample for sample in read_split(evaluation.data, evaluation.split, evaluation.view)}
     samples = [by_id[name] for name in columns.sample_ids.to_pylist()]
     traffic = None if study.gate.traffic is None else _traffic(study.gate.traffic, study.seed)
@@ -80,7 +82,7 @@ def freeze(study: Study) -> Path:
     text = written(samples).encode()
     gate = _gate(point, columns, study.gate, hashlib.sha256(text).hexdigest(), len(judged_at) - len(columns))
     gate = gate.model_copy(update={"traffic": traffic})
-    _refuse_useless(Frozen(gate, samples))
+    _refuse_useless(Frozen(gate, samples), unscored)
     name = run_name(evaluation.monitor, evaluation.prompt, dataset_name(evaluation.data.name))
     run = RunDirectory(study.paths.runs / "gate", name, identity)
     with run.recording(study) as results:
@@ -92,7 +94,7 @@ def freeze(study: Study) -> Path:
     labels, groups = columns.is_misbehavior, columns.groups
     if turned := inverted_warning(evaluation.monitor, columns.scores, labels, groups):
         _log.warning("gate: %s", turned)
-    print(printable(_in_words(gate)), flush=True)
+    print(printable("; ".join(filter(None, (_in_words(gate), unscored)))), flush=True)
     asked = (
         "run=RUN (a run over new scores of the anchors)" if lack_texts(samples) else f"monitor={gate.monitor}"
     )
@@ -100,15 +102,18 @@ def freeze(study: Study) -> Path:
     return run.path
 
 
-def _anchors(judged: Columns, most: int | None, seed: int) -> BoolArray:
-    """Which samples [samples] are anchors: of `most` questions, in the cells' shares and by chance within."""
+def _complete_questions(judged: Columns) -> IntArray:
+    """The questions of which every sample has a score, as indices of groups."""
     scored = ~np.isnan(judged.scores) & ~np.isnan(judged.flagged)
-    n_groups = len(judged.group_names)
-    is_complete = np.bincount(judged.groups, weights=~scored, minlength=n_groups) == 0
-    is_there = np.bincount(judged.groups, minlength=n_groups) > 0
-    groups: IntArray = np.flatnonzero(is_complete & is_there)
+    return np.setdiff1d(judged.groups, judged.groups[~scored])
+
+
+def _anchors(judged: Columns, groups: IntArray, most: int | None, seed: int) -> BoolArray:
+    """Which samples [samples] are anchors: of at most `most` of the questions `groups`, in the cells' shares
+    and by chance within.
+    """
     if most is not None and len(groups) > most:
-        cell = np.zeros(n_groups, dtype=np.int64)
+        cell = np.zeros(len(judged.group_names), dtype=np.int64)
         cell[judged.groups] = judged.cells
         shuffled = np.random.default_rng(seed).permutation(groups)
         ordered = shuffled[np.argsort(cell[shuffled], kind="stable")]
@@ -161,8 +166,11 @@ def _expected(anchors: Columns) -> FrozenNumbers:
     )
 
 
-def _refuse_useless(frozen: Frozen) -> None:
-    """Raise `UserError` where the anchors, judged again just as they were, would not pass."""
+def _refuse_useless(frozen: Frozen, unscored: str) -> None:
+    """Raise `UserError` where the anchors, judged again just as they were, would not pass.
+
+    `unscored` says which questions could be no anchors, empty where all could.
+    """
     gate = frozen.gate
     before = np.array([gate.anchors.scores[sample.id] for sample in frozen.samples])
     promise = gate.promise
@@ -179,9 +187,10 @@ def _refuse_useless(frozen: Frozen) -> None:
             f"are flagged, promised at most {promise.alpha:g}, p {p:.2g}; calibrate anew"
         )
     if same.word != "PASS":
+        left_out = f" ({unscored})" if unscored else ""
         raise UserError(
-            f"{gate.anchors.n_questions} questions are too few for these margins, no check could pass: "
-            f"{same.why}; expected more of both labels (gate.questions, or a larger split), or wider "
+            f"{gate.anchors.n_questions} questions{left_out} are too few for these margins, no check could "
+            f"pass: {same.why}; expected more of both labels (gate.questions, or a larger split), or wider "
             "gate.auroc_margin, gate.miss_margin and gate.alarm_margin"
         )
 

@@ -14,7 +14,7 @@ import json
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from monitorbench.config.base import UserError
 from monitorbench.config.imports import Import
+from monitorbench.config.load import did_you_mean
 from monitorbench.config.pilot import OutcomeColumns
 from monitorbench.interop.imports.columns import absent_column, unread_names
 from monitorbench.interop.imports.readers.open import UNUSABLE, ImportedFiles, read_files, usable_rows
@@ -253,7 +254,7 @@ def _of_tasks(
         agent, _, condition = arm.rpartition("/")
         by_agent[agent][condition] = _successes(read, name, columns)
     tasks, seeds, agents = _keys(read, columns)
-    outcomes, remarks = [], []
+    outcomes, rows_of, remarks = [], [], []
     for agent, successes in by_agent.items():
         is_missing = np.isnan([*successes.values()])  # [conditions, tasks]
         if is_missing.any(axis=0).all():
@@ -270,6 +271,8 @@ def _of_tasks(
                 why = _NO_OUTCOME if np.isnan(success[i]) else ""
                 run = (tasks[i], seeds[i], agent or agents[i], condition)
                 outcomes.append(Outcome(*run, bool(success[i] == 1), 0, 0, 0, why))
+                rows_of.append(i)
+    _refuse_repeated(read, columns, outcomes, rows_of)
     return outcomes, remarks
 
 
@@ -282,16 +285,45 @@ def _of_runs(read: ImportedFiles, columns: OutcomeColumns) -> list[Outcome]:
     if columns.baseline != BASELINE and BASELINE in conditions:
         expected = f"another name: it is what {columns.baseline!r} (pilot.columns.baseline) is called here"
         refuse(read, conditions.index(BASELINE), columns.condition, f"a condition {BASELINE!r}", expected)
+    if columns.baseline not in conditions:
+        there = sorted(set(conditions))
+        nearest = did_you_mean(columns.baseline, there)
+        raise UserError(
+            f"pilot.columns.baseline={columns.baseline!r}: no run has that {columns.condition}; "
+            f"{nearest}{' ' if nearest else ''}there are {', '.join(there[:20])}"
+        )
     tasks, seeds, agents = _keys(read, columns)
     conditions = [BASELINE if condition == columns.baseline else condition for condition in conditions]
     runs = zip(tasks, seeds, agents, conditions, (successes == 1).tolist(), strict=True)
-    return [Outcome(*run, 0, 0, 0) for run in runs]
+    outcomes = [Outcome(*run, 0, 0, 0) for run in runs]
+    _refuse_repeated(read, columns, outcomes, range(len(outcomes)))
+    return outcomes
+
+
+def _refuse_repeated(
+    read: ImportedFiles, columns: OutcomeColumns, outcomes: Sequence[Outcome], rows: Sequence[int]
+) -> None:
+    """Raise `UserError` where two rows have a run of one agent, task, seed and condition."""
+    first: dict[tuple[str, int, str, str], int] = {}
+    for outcome, row in zip(outcomes, rows, strict=True):
+        before = first.setdefault(outcome[:4], row)
+        if before != row:
+            named = {"task": columns.task, "seed": columns.seed, "agent": columns.agent}
+            if columns.arms is None:
+                named["condition"] = columns.condition
+            said = ", ".join(f"{name}={read.table.column(name)[row]}" for name in named.values() if name)
+            unnamed = [f"pilot.columns.{role}" for role in ("seed", "agent") if not named[role]]
+            more = f", or a column that tells them apart ({', '.join(unnamed)})" if unnamed else ""
+            raise UserError(
+                f"{read.where(row)}: a second run of {said}, after {read.where(before)}; expected one{more}"
+            )
 
 
 def _successes(read: ImportedFiles, name: str, columns: OutcomeColumns) -> FloatArray:
     """1 success, 0 failure, NaN nothing [rows]."""
     if columns.success_from is None:
-        return flags(read, name, _SUCCESS, _FAILURE, "pilot.columns.success_from reads a reward")
+        others = "pilot.columns.success_from reads a reward; other words have to be true or false in the file"
+        return flags(read, name, _SUCCESS, _FAILURE, others)
     rewards = numbers(read, name)
     return np.where(np.isnan(rewards), np.nan, (rewards >= columns.success_from).astype(np.float64))
 

@@ -22,6 +22,7 @@ from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.labelling import Labelling
 from monitorbench.conversations.chats import messages_in
 from monitorbench.conversations.read import NoChat
+from monitorbench.interop.imports.columns import absent_column
 from monitorbench.metrics.bootstrap import FloatArray, IntArray, group_index
 from monitorbench.prompts.transcript import transcript
 from monitorbench.records import Label
@@ -134,6 +135,9 @@ class _Scores:
         for file, row in given:
             where, line = f"{file}, {row.place}", row.fields
             self.n_rows[str(file)] += 1
+            for needed in ("sample_id",) if only_texts else ("sample_id", "score"):
+                if needed not in line:
+                    raise UserError(absent_column(f"{where}: {needed}", needed, list(line)))
             name = line.get("sample_id")
             if not isinstance(name, str) or not name:
                 raise UserError(f"{where}: sample_id={name!r}; expected a string")

@@ -66,7 +66,10 @@ class Option(TypedDict):
     n_calibration: int
     """Number of benign questions that the threshold was set on."""
     n_unscored: int
-    """Number of test samples without a score, which count as `settings.unscored` says."""
+    """Number of test samples without a score, or an answer where answers are read; they count as
+    `settings.unscored` says."""
+    n_unanswered: int
+    """Those of `n_unscored` that lack an answer and not a score."""
     auroc: float | None
     """AUROC on the test split; None without scores of both labels."""
     auroc_ci: list[float] | None

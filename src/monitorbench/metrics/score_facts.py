@@ -114,7 +114,8 @@ def doubts(facts: ScoreFacts) -> list[str]:
     lines = [line for line, n in zip(lines, (facts["n_censored"], facts["n_against"]), strict=True) if n]
     if n := facts.get("n_missing"):
         how = COUNTED_AS[facts.get("missing", "leave_out")]
-        lines.append(f"{n:,} scores are missing from the import: {how}")
+        what = "scores" if facts["n_with_score"] or "flagged_from" in facts else "answers"
+        lines.append(f"{n:,} {what} are missing from the import: {how}")
     if _is_coarse(facts):
         tied = share_of(facts["n_most_frequent"], facts["n_with_score"])
         lines.append(f"{tied} scores are equal ({facts['n_distinct']} distinct): no threshold parts these")

@@ -264,6 +264,117 @@ def test_without_a_score_an_answer_of_the_file_is_missing_too(tmp_path: Path, im
     assert np.isnan(answers[0.3]), "a score without an answer is no missing score"
 
 
+def test_a_missing_answer_is_counted_and_not_called_a_missing_score(
+    tmp_path: Path, importing: Import, into: Callable[..., Study], caplog: pytest.LogCaptureFixture
+):
+    """A user would look for empty scores in a column that has none, or not know that answers are lacking."""
+    caplog.set_level("INFO")
+    rows = [
+        {"id": i, "label": i % 2, "score": (i % 10) / 10, "flagged": "" if i % 4 == 1 else i % 2}
+        for i in range(40)
+    ]
+    run = importing(write_csv(tmp_path / "both.csv", rows))
+    assert "import: score: 10 samples have a score and no answer" in caplog.text
+    details = [verdict.detail for verdict in read_verdicts(run / VERDICTS)]
+    assert (details.count("no answer in the imported file"), details.count("")) == (10, 30)
+    assert read_manifest(run)["results"]["imported"]["n_unanswered"] == 10
+    score_run(into("score", f"run={run}", "score.resamples=100"))
+    said = " ".join(read_checked(run, "metrics.json")["decision"]["remarks"])
+    assert "test samples without an answer count as wrong (recommend.unscored)" in said
+
+    importing(write_csv(tmp_path / "only.csv", [{**row, "score": ""} for row in rows]))
+    assert "30 answers of 40 samples" in caplog.text
+    importing(write_csv(tmp_path / "none.csv", [{**row, "flagged": ""} for row in rows]))
+    assert "import: score: 40 samples have a score and no answer" in caplog.text
+
+
+def test_samples_with_an_empty_group_are_counted(
+    tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture
+):
+    """Samples of one task would each count as a question, and intervals be too narrow without a word."""
+    caplog.set_level("INFO")
+    rows = [
+        {"id": i, "label": i % 2, "score": 0.5, "group": "" if i % 3 else f"g{i // 6}"} for i in range(24)
+    ]
+    importing(write_csv(tmp_path / "s.csv", rows))
+    assert "24 samples in 20 groups" in caplog.text
+    assert "16 samples have an empty group: each counts as a question of its own" in caplog.text
+    caplog.clear()
+    importing(write_csv(tmp_path / "s.csv", [{**row, "group": "g"} for row in rows]))
+    assert "empty group" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("split", "share", "why"),
+    [
+        ({}, 0, "no threshold; import.calibration_share=0.5 makes one"),
+        ({}, 0.5, "no threshold: too few groups to divide (import.calibration_share=0.5)"),
+        ({"split": "test"}, 0, "no threshold: the column of splits names no sample of it"),
+    ],
+)
+def test_what_makes_a_calibration_split_is_said_where_it_does(
+    tmp_path: Path,
+    importing: Import,
+    caplog: pytest.LogCaptureFixture,
+    split: dict[str, str],
+    share: float,
+    why: str,
+):
+    """A user of `choose`, which divides already, was told to set what is set."""
+    caplog.set_level("INFO")
+    file = write_csv(tmp_path / "s.csv", [{"id": "a", "label": 1, "score": 0.5, **split}])
+    importing(file, f"import.calibration_share={share}")
+    assert why in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("scores", "scale", "said"),
+    [
+        (("0.1", "0.9"), "[0,100]", "all scores are from 0.1 to 0.9, at one end of the scale [0,100]"),
+        (
+            ("6.200", "9.810"),
+            "[0,10000]",
+            "all scores are from 6.2 to 9.81, at one end of the scale [0,10000]",
+        ),
+        (("0.1", "0.9"), "[100,0]", "all scores are from 0.1 to 0.9, at one end of the scale [100,0]"),
+        (("0.1", "1.9"), "[0,100]", ""),
+        (("0", "0"), "[0,1]", ""),
+        (("", ""), "[0,1]", ""),
+    ],
+)
+def test_a_scale_that_the_scores_do_not_fill_is_doubted(
+    tmp_path: Path,
+    importing: Import,
+    caplog: pytest.LogCaptureFixture,
+    scores: tuple[str, str],
+    scale: str,
+    said: str,
+):
+    """Scores of 0 to 1 read as percentages would all be benign, and no threshold of the page be theirs."""
+    rows = [{"id": i, "label": i, "score": score} for i, score in enumerate(scores)]
+    importing(write_csv(tmp_path / "s.csv", rows), f"import.scale={scale}")
+    assert said in caplog.text
+    assert ("at one end of the scale" in caplog.text) is bool(said)
+
+
+def test_a_monitor_that_is_renamed_is_named_as_the_file_has_it(
+    tmp_path: Path, importing: Import, caplog: pytest.LogCaptureFixture
+):
+    """A team would look for its monitor in tables that call it `_`."""
+    caplog.set_level("INFO")
+    names = ("wächter", "监控", "plain", "x" * 308)
+    importing(
+        write_csv(
+            tmp_path / "s.csv",
+            [{"id": i, "label": i, "score": 0.5, "monitor": name} for name in names for i in (0, 1)],
+        )
+    )
+    assert "import: monitor wächter is called w_chter: ASCII letters" in caplog.text
+    assert "import: monitor 监控 is called _: ASCII letters" in caplog.text
+    assert f"import: monitor {'x' * 80}… is called {'x' * 60}: ASCII letters" in caplog.text
+    assert caplog.text.count("is called") == 3
+
+
 def test_pairs_and_steps_of_a_trajectory_stay_in_one_split(tmp_path: Path, importing: Import):
     """A threshold would be promised for the counterparts of what it was set on."""
     pairs = [{"id": i, "pair_id": i // 2, "label": i % 2, "score": 0.5} for i in range(60)]

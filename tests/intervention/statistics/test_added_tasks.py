@@ -48,7 +48,10 @@ def test_added_tasks_are_seen_by_themselves(tmp_path: Path) -> None:
     assert [one.settings.decided_before for one in (first, second)] == [0, 1]
     assert "with pilot.statistics.decided_before=1." in first.sentence
     assert "(99.55% interval" in second.sentence
-    said = "Decided on 1 time before with fewer tasks, so that intervals have 99.55% in place of 95%."
+    said = (
+        "Decided on 1 time before with fewer tasks or more conditions, so that intervals have 99.55% in "
+        "place of 95%."
+    )
     assert (said in remarks(first), said in remarks(second)) == (False, True)
     width = [
         high - low for low, high in (second.delta_success_ci, analyse(pooled(2), QUICK).delta_success_ci)
@@ -72,6 +75,27 @@ def test_other_runs_are_another_pilot(tmp_path: Path) -> None:
     ]
     for found in (others, changed, more_conditions):
         assert at_its_error(found, QUICK, tmp_path).decided_before == 0
+
+
+def test_a_condition_that_is_left_out_makes_no_new_pilot(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who drops arms until one says intervene would be told so far more often than was promised."""
+    caplog.set_level("INFO")
+    fewer = pooled(1)
+    more = fewer + [one._replace(condition="append") for one in fewer if one.condition != "none"]
+    decided(tmp_path, more)
+    assert decided(tmp_path, fewer).settings.decided_before == 1
+    assert "pilot: decided on with more conditions in" in caplog.text
+    assert decided(tmp_path, more).settings.decided_before == 0
+    with_a_control = fewer + [one._replace(condition="random") for one in fewer if one.condition != "none"]
+    decided(tmp_path / "control", with_a_control)
+    assert at_its_error(fewer, QUICK, tmp_path / "control").decided_before == 0
+    as_a_control = QUICK.model_copy(update={"controls": ("append",)})
+    assert at_its_error(more, as_a_control, tmp_path).decided_before == 1
+    decided(tmp_path / "looks", more, LOOKS)
+    with pytest.raises(UserError, match="with more conditions, which takes all of the error"):
+        at_its_error(fewer, LOOKS, tmp_path / "looks")
 
 
 def test_looks_are_followed_by_looks(tmp_path: Path) -> None:

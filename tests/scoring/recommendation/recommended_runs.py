@@ -78,6 +78,7 @@ def made_run(runs: Path, data: Path, name: str, split: Split, above: float, **mo
             "training": None,
             "n": len(samples),
             "n_unscored": 0,
+            "n_unanswered": 0,
         }
     return run.path
 

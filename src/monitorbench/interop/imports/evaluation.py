@@ -92,8 +92,9 @@ def write_evaluation(
                 "missing": settings.missing,
                 "flag_from": settings.flag_from,
                 "has_answers": found.has_answers,
-                "has_scores": not bool(np.isnan(found.scores).all()),
+                "has_scores": found.has_scores,
                 "n_missing": int(np.count_nonzero(found.is_missing[indices])),
+                "n_unanswered": int(np.count_nonzero(found.lacks_answer[indices])),
                 "n_missing_in_all_splits": n_missing,
                 "n_without_rows": int(np.count_nonzero(~found.has_rows[indices])),
                 "n_parts_missing_in_all_splits": found.n_parts_missing,
@@ -137,9 +138,10 @@ def _lines(ids: pa.Array, found: Scored, rows: IntArray, judge: str) -> pa.Array
         f'"{Label.BENIGN}","unscored":null,"detail":""',
         f'"{Label.MISBEHAVIOR}","unscored":null,"detail":""',
         f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no score in the imported file"',
+        f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no answer in the imported file"',
         f'null,"unscored":"{UnscoredReason.NO_LABEL}","detail":"no row in the imported file"',
     )
-    unscored = np.where(found.has_rows[rows], 2, 3)
+    unscored = np.where(found.has_rows[rows], np.where(found.lacks_answer[rows], 3, 2), 4)
     label = np.where(np.isnan(found.flagged[rows]), unscored, np.nan_to_num(found.flagged[rows]))
     bodies = pc.binary_join_element_wise(
         *('{"key":"', ids, f'{judge}","sample_id":"', ids, f'","prompt":"{PROMPT}","answer":"","label":'),

@@ -30,6 +30,8 @@ class ForeignMonitor(NamedTuple):
     """A monitor of the files, as far as it is named there, and what it says."""
 
     name: str
+    """Its own name, as far as folders can have it."""
+    own_name: str
     version: str
     prompt_hash: str
     rows: Rows
@@ -134,7 +136,7 @@ def _monitors(
                 f"monitors {short!r} and {name!r}: {name} is what {short} is called where scores lack"
             )
     entries = []
-    for name, (_, rows, scores) in zip(safe_names, monitors, strict=True):
+    for name, (own_name, rows, scores) in zip(safe_names, monitors, strict=True):
         own_rows = Rows(
             rows,
             scores,
@@ -144,7 +146,7 @@ def _monitors(
         version = _constant(read, columns, "monitor_version", rows) or settings.monitor_version
         prompt_hash = _constant(read, columns, "prompt_hash", rows) or settings.prompt_hash
         combined = scored(read, keys, own_rows, settings, keeps_answers=not labelled)
-        entries.append(ForeignMonitor(name, version, prompt_hash, own_rows, combined))
+        entries.append(ForeignMonitor(name, own_name, version, prompt_hash, own_rows, combined))
     return entries
 
 

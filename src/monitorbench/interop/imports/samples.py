@@ -33,6 +33,8 @@ class Samples:
     names: pa.Array
     is_misbehavior: NDArray[np.bool_]
     groups: pa.Array
+    n_without_group: int
+    """Samples whose group is empty in the file's column of groups; each is a group of its own."""
     pairs: pa.Array
     """"" where there is none."""
     categories: pa.Array
@@ -51,7 +53,7 @@ def samples_of(
     if "step_label" in columns.names:
         step_labels = _flags(read, columns.names["step_label"], settings)
     pairs = _one_each(read, columns, keys, "pair")
-    groups = _groups(read, columns, keys, requests, pairs)
+    groups, n_without_group = _groups(read, columns, keys, requests, pairs)
     categories = _cells(read, columns, keys, "category", settings.category)
     tasks = _cells(read, columns, keys, "task", settings.task)
     is_misbehavior = _labels(read, columns, keys, settings, step_labels)
@@ -61,6 +63,7 @@ def samples_of(
         names=keys.names,
         is_misbehavior=is_misbehavior,
         groups=groups,
+        n_without_group=n_without_group,
         pairs=pa.array([""] * len(keys.names)) if pairs is None else pc.fill_null(pairs, ""),
         categories=categories,
         tasks=tasks,
@@ -180,10 +183,11 @@ def _groups(
     keys: Keys,
     requests: pa.Array | None,
     pairs: pa.Array | None,
-) -> pa.Array:
+) -> tuple[pa.Array, int]:
     """Group by the file's groups; without such a column by pair, else by request, else by trajectory.
 
-    Steps and draws that are samples of their own stay together.
+    Steps and draws that are samples of their own stay together. Also returns how many samples have no group
+    in the file's column of groups.
     """
     own = keys.trajectories.take(pa.array(keys.first))
     groups = _one_each(read, columns, keys, "group")
@@ -198,7 +202,8 @@ def _groups(
     trajectories = pc.dictionary_encode(own).indices.to_numpy().astype(np.int64)
     is_present = pc.is_valid(groups).to_numpy(zero_copy_only=False)
     first = first_rows(trajectories, is_present, int(trajectories.max()) + 1)[trajectories]
-    return pc.coalesce(groups.take(pa.array(first, mask=first < 0)), own)
+    n_without = int(np.count_nonzero(first < 0)) if "group" in columns.names else 0
+    return pc.coalesce(groups.take(pa.array(first, mask=first < 0)), own), n_without
 
 
 def _cells(read: ImportedFiles, columns: ImportedColumns, keys: Keys, role: str, default: str) -> pa.Array:

@@ -53,7 +53,18 @@ class Scored:
     @property
     def is_missing(self) -> BoolArray:
         """Mark samples without a score or, for a monitor that never has one, without an answer."""
-        return np.isnan(self.flagged) if np.isnan(self.scores).all() else np.isnan(self.scores)
+        return np.isnan(self.scores) if self.has_scores else np.isnan(self.flagged)
+
+    @property
+    def lacks_answer(self) -> BoolArray:
+        """Mark samples whose answer is empty in the file, and not their score or that of all samples."""
+        is_unscored = self.has_scores & np.isnan(self.scores)
+        return self.has_answers & np.isnan(self.flagged) & ~is_unscored
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether the monitor has a score of any sample."""
+        return not bool(np.isnan(self.scores).all())
 
 
 def scored(

@@ -18,7 +18,7 @@ from monitorbench.interop.imports.evaluation import VERSION, steps_of, write_eva
 from monitorbench.interop.imports.monitors import read_scores
 from monitorbench.interop.imports.readers.open import stem_of
 from monitorbench.interop.imports.samples import SPLITS, samples_of
-from monitorbench.interop.imports.words import say_monitor, say_rows, say_runs, say_samples
+from monitorbench.interop.imports.words import say_monitor, say_renamed, say_rows, say_runs, say_samples
 from monitorbench.records import Split
 
 _DECIDE_SAMPLES = {
@@ -88,13 +88,14 @@ def imported_runs(study: Study, *, calibration_share: float = 0.0, needed: Seque
     if settings.positive_means != Import().positive_means:
         facts["positive_means"] = settings.positive_means
     name = settings.name or re.sub(r"[^A-Za-z0-9._-]+", "_", stem_of(read.files[0]))[:60] or "imported"
-    say_samples(samples, response)
+    say_samples(samples, response, settings.calibration_share, is_split="split" in columns.names)
     for split in needed:
         if SPLITS.index(split) not in samples.splits:
             raise UserError(
                 f"from: {name}: no sample for {split}, so nothing was imported; expected samples of "
                 f"{' and '.join(needed)}: more groups, or a split column"
             )
+    say_renamed({monitor.own_name: monitor.name for monitor in scores.monitors})
     if study.plan:
         for monitor in scores.monitors:
             say_monitor(monitor.name, monitor.scored, samples, settings)

@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 DOUBTED_FROM = 10
 """Fewest samples of which a monitor that is right about all may be the labels themselves."""
 
+_CROWDED = 0.01
+"""Share of a scale, at either end, that all scores don't lie in if the scale is theirs."""
 SHOWN = 5
 """Most ids that a message names."""
 
@@ -56,8 +58,13 @@ def say_labels(
         _log.info("import: for all of the log only if those with a label were drawn by chance")
 
 
-def say_samples(samples: Samples, response: ConversationSide) -> None:
-    """Log how many samples, groups and labels, by split; and what is missing without texts."""
+def say_samples(
+    samples: Samples, response: ConversationSide, calibration_share: float, *, is_split: bool
+) -> None:
+    """Log how many samples, groups and labels, by split; and what is missing without texts.
+
+    Splits are the file's own where it `is_split`, else `calibration_share` divides it.
+    """
     n, n_bad = len(samples.names), int(np.count_nonzero(samples.is_misbehavior))
     n_groups = pc.count_distinct(samples.groups).as_py()
     apart = " (if several are of one task: import.columns.group)" if n_groups == n else ""
@@ -69,24 +76,46 @@ def say_samples(samples: Samples, response: ConversationSide) -> None:
         f"{n_bad:,}",
         f"{n - n_bad:,}",
     )
+    if samples.n_without_group:
+        message = "import: %s samples have an empty group: each counts as a question of its own"
+        _log.warning(message, f"{samples.n_without_group:,}")
     counts = np.bincount(samples.splits, minlength=len(SPLITS)).tolist()
     by_split = [f"{split} {n:,}" for split, n in zip(SPLITS, counts, strict=True) if n]
     _log.info("import: %s", ", ".join(by_split))
     if not counts[SPLITS.index(Split.CALIBRATION)]:
-        _log.info("import: no calibration split, so no threshold; import.calibration_share=0.5 makes one")
+        why = "; import.calibration_share=0.5 makes one"
+        if is_split:
+            why = ": the column of splits names no sample of it"
+        elif calibration_share:
+            why = f": too few groups to divide (import.calibration_share={calibration_share:g})"
+        _log.info("import: no calibration split, so no threshold%s", why)
     if response.is_absent:
         _log.info("import: no texts: no shortcut checks, and no samples to read")
     elif response.plain.null_count:
         _log.info("import: %s samples have no text", f"{response.plain.null_count:,}")
 
 
+def say_renamed(names: Mapping[str, str]) -> None:
+    """Log each monitor whose name is not as the file has it, which is the key."""
+    for own, name in names.items():
+        if own != name:
+            message = "import: monitor %s is called %s: ASCII letters, digits and ._+-, at most 60"
+            _log.info(message, shown_name(own[:80] + "…" * (len(own) > 80)), name)
+
+
 def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) -> None:
-    """Log the numbers of scores and of missing ones, what these count as, and whether scores are inverted."""
+    """Log the numbers of scores or answers and of missing ones, what these count as, and inverted scores."""
     is_misbehavior = samples.is_misbehavior
     n = len(found.scores)
     n_missing = int(np.count_nonzero(found.is_missing))
-    n_scores = n - int(np.count_nonzero(np.isnan(found.scores)))
-    _log.info("import: %s: %s scores of %s samples", name, f"{n_scores:,}", f"{n:,}")
+    answers_only = found.has_answers and not found.has_scores
+    given, what = (found.flagged, "answers") if answers_only else (found.scores, "scores")
+    n_given = n - int(np.count_nonzero(np.isnan(given)))
+    _log.info("import: %s: %s %s of %s samples", name, f"{n_given:,}", what, f"{n:,}")
+    if found.has_scores and (n_unanswered := int(np.count_nonzero(found.lacks_answer))):
+        message = "import: %s: %s samples have a score and no answer: unscored where answers are read"
+        _log.warning(message, name, f"{n_unanswered:,}")
+    _say_crowded(name, found, settings)
     groups = pc.dictionary_encode(samples.groups).indices.to_numpy()
     if warning := inverted_warning(name, found.scores, is_misbehavior, groups):
         _log.warning("import: %s", warning)
@@ -113,6 +142,20 @@ def say_monitor(name: str, found: Scored, samples: Samples, settings: Import) ->
         side = f"{settings.flag_from:g}"
         _log.info(
             "import: %s: %s answers contradict their score's side of %s", name, f"{found.n_against:,}", side
+        )
+
+
+def _say_crowded(name: str, found: Scored, settings: Import) -> None:
+    """Log where all scores, if they differ, lie at one end of the scale: it may be another one."""
+    given = found.scores[~np.isnan(found.scores)]
+    least, greatest = given.min(initial=1), given.max(initial=0)
+    if settings.levels is None and least < greatest and (greatest <= _CROWDED or least >= 1 - _CROWDED):
+        low, high = settings.scale
+        ends = sorted(low + end * (high - low) for end in (least, greatest))
+        _log.warning(
+            "import: %s: all scores are from %.6g to %.6g, at one end of the scale [%g,%g]; expected a scale "
+            "that they fill (import.scale), and dots that don't divide thousands",
+            *(name, *ends, low, high),
         )
 
 

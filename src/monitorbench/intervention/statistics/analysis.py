@@ -4,9 +4,10 @@ The rule is in `decision_rule`. The lower bounds hold for all conditions tried a
 picked, a wrong "intervene" has a chance of at most half of 1 − confidence, over all decisions on the pilot as
 tasks are added to it. That none of them helps is said only where each by itself harms. Where runs broke down,
 all is done with them as failures and with their pairs left out. Promises: the same outcomes give the same
-decision in any order, unless a sequential pilot looks at them in that order. Added tasks make no new pilot:
-runs that hold all runs of an earlier decision, and tasks or seeds besides, are decided at what that one left
-of the error (`PilotStatistics.error`).
+decision in any order, unless a sequential pilot looks at them in that order. Added tasks make no new pilot,
+nor do conditions that are left out: runs that hold all runs of an earlier decision, and tasks or seeds
+besides, or all runs of some of its conditions, are decided at what that one left of the error
+(`PilotStatistics.error`).
 """
 
 import logging
@@ -139,7 +140,7 @@ def _pair_outcomes(found: Sequence[Matched]) -> list[PairOutcome]:
 
 _log = logging.getLogger(__name__)
 _DECIDED = (
-    "pilot: decided on with fewer tasks in %s; each decision widens the next one's interval. One that was "
+    "pilot: decided on with %s in %s; each decision widens the next one's interval. One that was "
     "made of a wrong file, and that nobody acted on, is taken back by `monitorbench runs rm %s`"
 )
 Pairs = dict[tuple[str, str], set[tuple[str, str, str]]]
@@ -150,7 +151,8 @@ def at_its_error(outcomes: Sequence[Outcome], settings: PilotStatistics, pilots:
     """The settings, with the earlier decisions in the folder `pilots` counted.
 
     Raises `UserError` where so many decisions were made that no error is left, and where the earlier one was
-    made by looks: these hold for all tasks that are added, and only other looks may follow.
+    made by looks: these hold for all tasks that are added, and only other looks at as many conditions may
+    follow.
     """
     now = _by_condition(
         (condition.agent, condition.condition, pair.baseline.task, str(pair.baseline.seed), pair.cell)
@@ -159,9 +161,17 @@ def at_its_error(outcomes: Sequence[Outcome], settings: PilotStatistics, pilots:
     )
     before = settings.decided_before
     for file in sorted(pilots.glob(f"*/{PAIRS}")):
-        if not (file.parent / DECISION).is_file() or not _grew(_read_pairs(file), now):
+        if not (file.parent / DECISION).is_file():
             continue
-        earlier = read_decision(file.parent).settings
+        pairs, earlier = _read_pairs(file), read_decision(file.parent).settings
+        narrowed = _narrowed(_of_tried(pairs, earlier), _of_tried(now, settings))
+        if not narrowed and not _grew(pairs, now):
+            continue
+        if narrowed and earlier.sequential:
+            raise UserError(
+                f"{file.parent}: looks at these runs were decided on with more conditions, which takes all "
+                "of the error; expected the same conditions"
+            )
         if earlier.sequential and settings.sequential:
             before = max(before, earlier.decided_before)
         elif earlier.sequential:
@@ -171,11 +181,12 @@ def at_its_error(outcomes: Sequence[Outcome], settings: PilotStatistics, pilots:
             )
         else:
             before = max(before, earlier.decided_before + 1)
-            _log.info(_DECIDED, file.parent, file.parent.name)
+            than_now = "more conditions" if narrowed else "fewer tasks"
+            _log.info(_DECIDED, than_now, file.parent, file.parent.name)
     if before >= MOST_DECISIONS:
         raise UserError(
-            f"pilot: these runs were decided on {before} times with fewer tasks, and no error is left for "
-            "another decision; run a new pilot on other tasks (another seed)"
+            f"pilot: these runs were decided on {before} times with fewer tasks or more conditions, and no "
+            "error is left for another decision; run a new pilot on other tasks (another seed)"
         )
     return settings.model_copy(update={"decided_before": before})
 
@@ -198,3 +209,13 @@ def _by_condition(entries: Iterable[Sequence[str]]) -> Pairs:
 def _grew(before: Pairs, now: Pairs) -> bool:
     """Whether a condition has all the pairs that it had, and others."""
     return any(before.get(key, pairs) < pairs for key, pairs in now.items())
+
+
+def _of_tried(pairs: Pairs, settings: PilotStatistics) -> Pairs:
+    """The pairs of the conditions that are no controls."""
+    return {key: own for key, own in pairs.items() if key[1] not in settings.controls}
+
+
+def _narrowed(before: Pairs, now: Pairs) -> bool:
+    """Whether these are some of the conditions that were tried before, each with all its pairs."""
+    return now.keys() < before.keys() and all(before[key] <= own for key, own in now.items())

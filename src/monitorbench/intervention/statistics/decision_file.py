@@ -309,8 +309,9 @@ def remarks_on_all(decision: PilotDecision) -> Iterator[str]:
     settings, chosen = decision.settings, decision.selection
     if settings.interval_confidence != settings.confidence and (n := settings.decided_before):
         yield (
-            f"Decided on {n} time{'s' if n > 1 else ''} before with fewer tasks, so that intervals have "
-            f"{percent(settings.interval_confidence)} in place of {percent(settings.confidence)}."
+            f"Decided on {n} time{'s' if n > 1 else ''} before with fewer tasks or more conditions, so that "
+            f"intervals have {percent(settings.interval_confidence)} in place of "
+            f"{percent(settings.confidence)}."
         )
     if chosen.n_tried > 1:
         yield (

@@ -143,6 +143,7 @@ def _options(
                 calibration_cost=None if cost is None else cost + constant,
                 n_calibration=monitor.allowed.n_benign,
                 n_unscored=monitor.n_unscored,
+                n_unanswered=monitor.n_unanswered,
                 auroc=auroc(scores, monitor.judged.is_misbehavior),
                 auroc_ci=as_list(area),
                 seconds_p95=usage["seconds_p95"] if usage else None,

@@ -60,7 +60,9 @@ class Contender(NamedTuple):
     it may be."""
     reads_answers: bool
     n_unscored: int
-    """Number of test samples without a score."""
+    """Number of test samples without a score, or without an answer where answers are read."""
+    n_unanswered: int
+    """Those of `n_unscored` that have a score, or whose monitor has none at all: an answer is missing."""
     only: int | None
     """Index of the operating point's threshold, the only one it may take. None: any that is allowed."""
     limits: Mapping[str, float] | None
@@ -147,6 +149,7 @@ def contender(
         may_have = may_have._replace(thresholds=exact)
     thresholds = may_have.thresholds
     n = len(thresholds)
+    has_score = ~np.isnan(test.scores) | np.isnan(test.scores).all()
     if len(calibrated) and np.isnan([calibration.scores, calibration.flagged]).all():
         outside = outside or (
             f"none of its {len(calibrated):,} answers in the split that it is chosen on could be read as a "
@@ -167,6 +170,7 @@ def contender(
         outside=outside,
         reads_answers=reads_answers,
         n_unscored=int(np.isnan(as_scores[1].scores).sum()),
+        n_unanswered=int((np.isnan(as_scores[1].scores) & has_score).sum()),
         only=only,
         limits=limits,
     )
