@@ -28,6 +28,7 @@ from monitorbench.runs.run_folders import fit_run, training_run
 from monitorbench.studies.prompt_lengths import PromptCounter, prompt_counter, weights_here
 from monitorbench.training import pace as training_pace
 from monitorbench.training.pace import TrainingPace
+from monitorbench.training.stage import refuse_untrainable
 
 _SUPERVISED = 2
 """Tokens that are trained on in a sample: the label and the end of the turn."""
@@ -98,6 +99,7 @@ def forecast(runs: Iterable[PlannedRun]) -> list[RunCost]:
 
 
 def _training(run: PlannedRun, counter: PromptCounter) -> RunCost:
+    refuse_untrainable(run.study.prompt, run.study.monitor)
     study, data = run.study, counter.dataset(run.study)
     weights = weights_here(study.monitor)
     planned = None if weights is None else training_run(study, data.path.name if data else "", weights)
