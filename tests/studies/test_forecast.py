@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,35 @@ def test_data_built_elsewhere_are_found_without_their_raw_files(
     assert found is not None
     assert found.path == directory.path
     assert dataset_here(compose_study("evaluate", "dataset=paper", *here)) is None
+
+
+def test_a_training_that_would_be_refused_is_not_planned(asked: Callable[..., Study], tmp_path: Path):
+    """A plan said hours of a training that ends in its first second, or made up its samples."""
+
+    def said(*overrides: str) -> str:
+        with pytest.raises((UserError, ConfigError)) as refused:
+            forecast([PlannedRun("train", asked(*overrides))])
+        return str(refused.value)
+
+    assert re.match(r"training.max_tokens=16: none of \d+ train samples fits", said("training.max_tokens=16"))
+    assert "no config.json there" in said("monitor.path=/nope")
+    endpoint = ("monitor.path=null", "monitor=gpt_4o_mini")
+    assert "gpt-4o-mini is an endpoint's model and has no weights here" in said(*endpoint)
+    nothing = (
+        "dataset=paper",
+        f"paths.data={tmp_path}",
+        "paths.sources=null",
+        "dataset.train.subset=all-all",
+    )
+    assert said(*nothing) == "dataset.train.subset=all-all: no sample of dataset=paper is in it"
+
+
+def test_an_endpoint_s_monitor_is_not_looked_for_on_the_hub(asked: Callable[..., Study]):
+    """Its name is no repository: the hub's refusal advised a local folder of a model that nobody can have."""
+    study = asked("monitor.path=null", "monitor=gpt_4o_mini")
+    for does in (evaluate, lambda one: forecast([PlannedRun("evaluate", one)])):
+        with pytest.raises(ConfigError, match="expected that endpoint, such as engine=openai_api"):
+            does(study)
 
 
 def test_other_data_that_are_not_built_are_one_line(compose_study: Callable[..., Study], tmp_path: Path):

@@ -33,12 +33,11 @@ _HUB = "hub:"
 def weights_identity(monitor: Monitor) -> str:
     """Name of the weights in a content hash: their content, package version or commit, never a path.
 
-    Raises `UserError` where a folder can't be loaded or the hub's commit is not to be had, `ConfigError` for
-    a monitor that has none.
+    Raises what `refuse_without_weights` raises, and `UserError` where the hub's commit is not to be had.
     """
-    _refuse_without_weights(monitor)
+    refuse_without_weights(monitor)
     if monitor.path is not None:
-        return f"sha256:{model_folder_sha256(_folder(monitor.path))}"
+        return f"sha256:{model_folder_sha256(monitor.path)}"
     if (source := gguf_source(monitor)) is not None:
         return source.identity
     return f"{_HUB}{monitor.hub_id}@{hub_commit(monitor.hub_id, monitor.revision)}"
@@ -57,9 +56,9 @@ def weights_folder(monitor: Monitor, models: Path) -> Path:
 
     Raises `UserError` with one line where the weights can't be had, `ConfigError` where there are none.
     """
-    _refuse_without_weights(monitor)
+    refuse_without_weights(monitor)
     if monitor.path is not None:
-        return _folder(monitor.path)
+        return monitor.path
     if (source := gguf_source(monitor)) is not None:
         return _converted(source, models)
     folder = hub_folder(monitor.hub_id, hub_commit(monitor.hub_id, monitor.revision))
@@ -75,13 +74,28 @@ def weights_that_fit(monitor: Monitor, engine: LocalEngine, models: Path) -> Pat
     return folder
 
 
-def _refuse_without_weights(monitor: Monitor) -> None:
+def refuse_without_weights(monitor: Monitor) -> None:
+    """Refuse a monitor that has no weights to run here, as far as that is known without a network.
+
+    Raises `ConfigError` for one that is no model, or an endpoint's, and `UserError` for a local folder or
+    file that is none of a model.
+    """
     if monitor.kind == "bag_of_words":
         raise ConfigError(
             f"monitor={monitor.name}: it has no weights, only `monitorbench pilot` fits it; expected a model"
         )
     if monitor.kind == "recorded":
         raise ConfigError(f"monitor={monitor.name}: recorded verdicts have no weights; expected a model")
+    if monitor.path is not None:
+        refuse_unloadable(monitor.path, f"monitor.path={monitor.path}")
+    elif monitor.gguf is not None:
+        gguf_source(monitor)
+    elif monitor.package is None and "/" not in monitor.hub_id:
+        raise ConfigError(
+            f"monitor={monitor.name}: {monitor.hub_id} is an endpoint's model and has no weights here; "
+            "expected that endpoint, such as engine=openai_api or engine=anthropic, or OWNER/NAME in "
+            "monitor.hub_id"
+        )
 
 
 def merge(weights: Path, adapter: Path, target: Path, dtype: str) -> None:
@@ -93,11 +107,6 @@ def merge(weights: Path, adapter: Path, target: Path, dtype: str) -> None:
     merged: Any = PeftModel.from_pretrained(base, str(adapter), use_safetensors=True).merge_and_unload()
     merged.to(getattr(torch, dtype)).save_pretrained(target)
     load_tokenizer(weights).save_pretrained(target)
-
-
-def _folder(path: Path) -> Path:
-    refuse_unloadable(path, f"monitor.path={path}")
-    return path
 
 
 def _converted(source: GgufSource, models: Path) -> Path:

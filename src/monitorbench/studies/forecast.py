@@ -17,6 +17,7 @@ from monitorbench.config.engine import fitting_engine, in_process
 from monitorbench.config.study import Cluster, Study
 from monitorbench.config.terminal import Console
 from monitorbench.engines.endpoint import limits as endpoint_limits
+from monitorbench.engines.weights import refuse_without_weights
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.identity import judge_identity
@@ -28,7 +29,7 @@ from monitorbench.runs.run_folders import fit_run, training_run
 from monitorbench.studies.prompt_lengths import PromptCounter, prompt_counter, weights_here
 from monitorbench.training import pace as training_pace
 from monitorbench.training.pace import TrainingPace
-from monitorbench.training.stage import refuse_untrainable
+from monitorbench.training.stage import refuse_none_fits, refuse_untrainable
 
 _SUPERVISED = 2
 """Tokens that are trained on in a sample: the label and the end of the turn."""
@@ -106,6 +107,8 @@ def _training(run: PlannedRun, counter: PromptCounter) -> RunCost:
     most = study.training.max_tokens - _SUPERVISED
     train = counter.count(study, Split.TRAIN, most)
     validation = counter.count(study, Split.VALIDATION, study.training.max_tokens - 1)
+    for split, count in ((Split.TRAIN, train), (Split.VALIDATION, validation)):
+        refuse_none_fits(count.n, counter.count(study, split).n, split, study.training.max_tokens)
     training = study.training.for_samples(train.n)
     samples = training.steps * training.batch_size
     tokens = samples * (train.mean + _SUPERVISED)
@@ -162,6 +165,8 @@ def _evaluation(run: PlannedRun, counter: PromptCounter) -> RunCost:
     study, split = reach(run.study, waits=False), Split(run.study.evaluate.split)
     prompts, data = counter.count(study, split), counter.dataset(study)
     tokens = 0.0 if study.monitor.verdicts else prompts.tokens
+    if study.engine.takes_token_ids and study.monitor.verdicts is None:
+        refuse_without_weights(study.monitor)
     reasoning = study.monitor.reasoning
     completion = prompts.n * (study.prompt.most_tokens + (reasoning.max_tokens if reasoning else 0))
     prices = study.engine.paid_prices

@@ -36,7 +36,7 @@ from monitorbench.training.fit import BEST, CHECKPOINTS, Fitted, TrainingJob, fi
 from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
 from monitorbench.training.objectives import ObjectiveContext
 from monitorbench.training.pace import TrainingPace, measured_pace
-from monitorbench.training.stage import refuse_untrainable
+from monitorbench.training.stage import refuse_none_fits, refuse_untrainable
 from monitorbench.training.trainer import TrainingWork, make_plan, objective_of
 
 _log = logging.getLogger(__name__)
@@ -45,8 +45,8 @@ _log = logging.getLogger(__name__)
 def train(study: Study) -> Path:
     """Fine-tune on the configured view of the train split; returns the run directory.
 
-    Raises what `refuse_untrainable` raises, and `UserError` when no sample fits, when the objective has nothing to work on, or when the trained adapter
-    leaves the model's answers as they were.
+    Raises what `refuse_untrainable` raises, and `UserError` when no sample fits, when the objective has
+    nothing to work on, or when the trained adapter leaves the model's answers as they were.
     """
     training, monitor = study.training, study.monitor
     refuse_untrainable(study.prompt, monitor)
@@ -174,10 +174,7 @@ def _by_cell(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
 
 def _short_enough(validation: Sequence[Sample], renderer: Renderer, max_tokens: int) -> list[Sample]:
     short = [sample for sample in validation if len(renderer.render(sample)) < max_tokens]
-    if not short:
-        raise UserError(
-            f"training.max_tokens={max_tokens}: none of {len(validation)} validation samples fits"
-        )
+    refuse_none_fits(len(short), len(validation), Split.VALIDATION, max_tokens)
     return short
 
 
