@@ -157,6 +157,24 @@ def test_no_hours_are_said_where_some_are_not_known(seconds: list[float | None],
         assert line.gpu_hours == pytest.approx(whole * gpus)
 
 
+@pytest.mark.parametrize("generates", ["monitor=qwen3_4b_thinking", "prompt=evidence", "prompt=graded"])
+def test_no_hours_are_assumed_of_answers_that_are_generated(
+    compose_study: Callable[..., Study], tmp_path: Path, generates: str
+):
+    """Thousands of tokens of reasoning were planned as fast as one word."""
+
+    def planned(*overrides: str) -> RunCost:
+        folders = (f"paths.data={tmp_path}", f"paths.runs={tmp_path}", "paths.sources=null")
+        on_gpu = ("cluster=h100", "engine=vllm_gpu", "dataset=paper", "monitor=qwen3_4b", "prompt=direct")
+        (cost,) = forecast([PlannedRun("evaluate", compose_study("evaluate", *on_gpu, *folders, *overrides))])
+        return cost
+
+    assert planned().seconds is not None
+    one = planned(generates)
+    assert one.seconds is None
+    assert "an answer generates up to" in one.paced
+
+
 def test_what_is_assumed_goes_by_parameters_and_gpus(compose_study: Callable[..., Study]):
     """An 8B model would be planned as fast as one of 4B."""
     one = compose_study("train", "monitor=qwen3_4b", "cluster=h100")

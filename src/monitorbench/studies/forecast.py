@@ -167,8 +167,7 @@ def _evaluation(run: PlannedRun, counter: PromptCounter) -> RunCost:
     tokens = 0.0 if study.monitor.verdicts else prompts.tokens
     if study.engine.takes_token_ids and study.monitor.verdicts is None:
         refuse_without_weights(study.monitor)
-    reasoning = study.monitor.reasoning
-    completion = prompts.n * (study.prompt.most_tokens + (reasoning.max_tokens if reasoning else 0))
+    completion = prompts.n * _generated(study)
     prices = study.engine.paid_prices
     seconds, paced = _judging_time(study, data, prompts.n, tokens)
     return RunCost(
@@ -201,9 +200,22 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
         return seconds, f"evaluations: by the pace measured in {measured.n:,} verdicts of before (paths.runs)"
     if not study.engine.takes_token_ids:
         return None, "evaluations: no hours: no verdicts of this endpoint were timed before"
+    if (most := _generated(study)) > 1:
+        return None, (
+            f"evaluations: no hours: an answer generates up to {most:,} tokens, and the assumed pace is of "
+            "prompts alone; a first evaluation of a few samples measures it (dataset.test.pairs_per_cell)"
+        )
     device = in_process(study.engine, "forecast").device
     pace = _assumed_pace(study.cluster, study.monitor.parameters, device)
     return (pace and pace.seconds(0, tokens)), _source_of_pace(study.cluster, pace, "evaluations", device)
+
+
+def _generated(study: Study) -> int:
+    """Most tokens that are generated for a sample: one for a label alone, none by a probe."""
+    if study.monitor.head is not None:
+        return 0
+    reasoning = study.monitor.reasoning
+    return study.prompt.most_tokens + (reasoning.max_tokens if reasoning else 0)
 
 
 def _is_judged(study: Study, data: RunDirectory | None) -> bool:
