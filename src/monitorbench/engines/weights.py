@@ -90,7 +90,14 @@ def refuse_without_weights(monitor: Monitor) -> None:
         refuse_unloadable(monitor.path, f"monitor.path={monitor.path}")
     elif monitor.gguf is not None:
         gguf_source(monitor)
-    elif monitor.package is None and "/" not in monitor.hub_id:
+    elif monitor.package is not None and monitor.gguf_file is None:
+        if monitor.package.hub_id != monitor.hub_id:
+            raise ConfigError(
+                f"monitor.hub_id={monitor.hub_id}: is not read, monitor.package has "
+                f"{monitor.package.hub_id}; expected monitor.package=null, and monitor.parameters of that "
+                "model or null"
+            )
+    elif "/" not in monitor.hub_id:
         raise ConfigError(
             f"monitor={monitor.name}: {monitor.hub_id} is an endpoint's model and has no weights here; "
             "expected that endpoint, such as engine=openai_api or engine=anthropic, or OWNER/NAME in "
