@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -175,13 +175,29 @@ def test_no_hours_are_assumed_of_answers_that_are_generated(
     assert "an answer generates up to" in one.paced
 
 
+def test_hours_are_divided_by_the_gpus_that_work_alone(compose_study: Callable[..., Study], tmp_path: Path):
+    """A training in one process was planned four times as fast where three more GPUs stood idle."""
+
+    def seconds(stage: Literal["train", "evaluate"], *overrides: str) -> float:
+        folders = (f"paths.data={tmp_path}", f"paths.runs={tmp_path}", "paths.sources=null")
+        on_gpu = ("engine=vllm_gpu", "dataset=paper", "monitor=qwen3_4b", "prompt=direct")
+        (cost,) = forecast([PlannedRun(stage, compose_study(stage, *on_gpu, *folders, *overrides))])
+        assert cost.seconds is not None
+        return cost.seconds
+
+    assert seconds("train", "cluster=h100x4") == seconds("train", "cluster=h100")
+    assert seconds("evaluate", "cluster=h100x4") == seconds("evaluate", "cluster=h100")
+    spread = seconds("evaluate", "cluster=h100x4", "engine.tensor_parallel_size=4")
+    assert 4 * spread == pytest.approx(seconds("evaluate", "cluster=h100"))
+
+
 def test_what_is_assumed_goes_by_parameters_and_gpus(compose_study: Callable[..., Study]):
     """An 8B model would be planned as fast as one of 4B."""
     one = compose_study("train", "monitor=qwen3_4b", "cluster=h100")
     four = compose_study("train", "monitor=qwen3_8b", "cluster=h100x4")
     fast, other = (
         assumed_pace(one.cluster, one.monitor.parameters),
-        assumed_pace(four.cluster, four.monitor.parameters),
+        assumed_pace(four.cluster, four.monitor.parameters, 4),
     )
     assert fast is not None
     assert other is not None

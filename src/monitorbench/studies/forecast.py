@@ -13,8 +13,8 @@ from rich import box
 from rich.table import Table
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import fitting_engine, in_process
-from monitorbench.config.study import Cluster, Study
+from monitorbench.config.engine import LocalEngine, VllmEngine, fitting_engine, in_process
+from monitorbench.config.study import Cluster, Monitor, Study
 from monitorbench.config.terminal import Console
 from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.engines.weights import refuse_without_weights
@@ -205,9 +205,18 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
             f"evaluations: no hours: an answer generates up to {most:,} tokens, and the assumed pace is of "
             "prompts alone; a first evaluation of a few samples measures it (dataset.test.pairs_per_cell)"
         )
-    device = in_process(study.engine, "forecast").device
-    pace = _assumed_pace(study.cluster, study.monitor.parameters, device)
-    return (pace and pace.seconds(0, tokens)), _source_of_pace(study.cluster, pace, "evaluations", device)
+    engine = in_process(study.engine, "forecast")
+    n_gpus = min(_gpus_of_model(study.monitor, engine), max(study.cluster.gpus, 1))
+    pace = _assumed_pace(study.cluster, study.monitor.parameters, engine.device, n_gpus)
+    paced = _source_of_pace(study.cluster, pace, "evaluations", engine.device)
+    return (pace and pace.seconds(0, tokens)), paced
+
+
+def _gpus_of_model(monitor: Monitor, engine: LocalEngine) -> int:
+    """How many GPUs one model is spread over."""
+    if not isinstance(engine, VllmEngine):
+        return 1
+    return engine.tensor_parallel_size or monitor.tensor_parallel_size
 
 
 def _generated(study: Study) -> int:
@@ -230,11 +239,13 @@ def _is_judged(study: Study, data: RunDirectory | None) -> bool:
         return False
 
 
-def _assumed_pace(cluster: Cluster, parameters: float | None, device: str) -> TrainingPace | None:
+def _assumed_pace(
+    cluster: Cluster, parameters: float | None, device: str, n_gpus: int = 1
+) -> TrainingPace | None:
     """The pace assumed of a cluster; None where it is unknown, or the wanted GPU is missing."""
     if device == "cuda" and not cluster.gpus:
         return None
-    return training_pace.assumed_pace(cluster, parameters)
+    return training_pace.assumed_pace(cluster, parameters, n_gpus)
 
 
 def _source_of_pace(cluster: Cluster, pace: TrainingPace | None, runs: str, device: str) -> str:

@@ -69,9 +69,13 @@ def n_validations(training: Training, done: int = 0) -> int:
 
 
 def planned_machine(cluster: Cluster, device: str) -> Machine:
-    """The machine that a run will get, as far as the settings say it; a GPU's name is then Slurm's type."""
+    """The machine that a training in one process will get, as far as the settings say it.
+
+    A GPU's name is then Slurm's type. A cluster's further GPUs train nothing, except for `torchrun` and its
+    like, which no setting names.
+    """
     if cluster.gpus or device == "cuda":
-        return Machine("cuda", cluster.gpu_type or "", max(cluster.gpus, 1))
+        return Machine("cuda", cluster.gpu_type or "", 1)
     return Machine("cpu", platform.platform(), 1)
 
 
@@ -101,12 +105,12 @@ def measured_pace(runs: Path, training: Mapping[str, Any], machine: Machine) -> 
     return TrainingPace(total.tokens / total.seconds, validation or None, len(newest))
 
 
-def assumed_pace(cluster: Cluster, parameters: float | None) -> TrainingPace | None:
-    """`cluster.assumed` for a model of so many parameters on all GPUs of a run; None where it is not set."""
+def assumed_pace(cluster: Cluster, parameters: float | None, n_gpus: int = 1) -> TrainingPace | None:
+    """`cluster.assumed` for a model of so many parameters, spread over so many GPUs; None where not set."""
     assumed = cluster.assumed
     if assumed is None or parameters is None:
         return None
-    factor = assumed.parameters / parameters * max(cluster.gpus, 1)
+    factor = assumed.parameters / parameters * n_gpus
     return TrainingPace(
         assumed.training_tokens_per_second * factor, assumed.evaluation_prompt_tokens_per_second * factor
     )
