@@ -175,8 +175,13 @@ def test_no_hours_are_assumed_of_answers_that_are_generated(
     assert "an answer generates up to" in one.paced
 
 
-def test_hours_are_divided_by_the_gpus_that_work_alone(compose_study: Callable[..., Study], tmp_path: Path):
-    """A training in one process was planned four times as fast where three more GPUs stood idle."""
+def test_hours_go_by_the_gpus_that_work_and_by_the_scores(
+    compose_study: Callable[..., Study], tmp_path: Path
+):
+    """A training in one process was planned four times as fast where three more GPUs stood idle.
+
+    And judging with reproducible scores as fast as without.
+    """
 
     def seconds(stage: Literal["train", "evaluate"], *overrides: str) -> float:
         folders = (f"paths.data={tmp_path}", f"paths.runs={tmp_path}", "paths.sources=null")
@@ -189,6 +194,8 @@ def test_hours_are_divided_by_the_gpus_that_work_alone(compose_study: Callable[.
     assert seconds("evaluate", "cluster=h100x4") == seconds("evaluate", "cluster=h100")
     spread = seconds("evaluate", "cluster=h100x4", "engine.tensor_parallel_size=4")
     assert 4 * spread == pytest.approx(seconds("evaluate", "cluster=h100"))
+    fast = seconds("evaluate", "cluster=h100", "engine.scores=fast")
+    assert fast < seconds("evaluate", "cluster=h100") / 2, "float32 is slower, and the default"
 
 
 def test_what_is_assumed_goes_by_parameters_and_gpus(compose_study: Callable[..., Study]):
@@ -197,7 +204,7 @@ def test_what_is_assumed_goes_by_parameters_and_gpus(compose_study: Callable[...
     four = compose_study("train", "monitor=qwen3_8b", "cluster=h100x4")
     fast, other = (
         assumed_pace(one.cluster, one.monitor.parameters),
-        assumed_pace(four.cluster, four.monitor.parameters, 4),
+        assumed_pace(four.cluster, four.monitor.parameters, n_gpus=4),
     )
     assert fast is not None
     assert other is not None

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from monitorbench.config.base import UserError
 from monitorbench.config.engine import LocalEngine, VllmEngine, fitting_engine, in_process
+from monitorbench.config.hardware import Scores
 from monitorbench.config.study import Cluster, Monitor, Study
 from monitorbench.config.terminal import Console
 from monitorbench.engines.endpoint import limits as endpoint_limits
@@ -207,8 +208,9 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
         )
     engine = in_process(study.engine, "forecast")
     n_gpus = min(_gpus_of_model(study.monitor, engine), max(study.cluster.gpus, 1))
-    pace = _assumed_pace(study.cluster, study.monitor.parameters, engine.device, n_gpus)
-    paced = _source_of_pace(study.cluster, pace, "evaluations", engine.device)
+    cluster, parameters = study.cluster, study.monitor.parameters
+    pace = _assumed_pace(cluster, parameters, engine.device, engine.scores, n_gpus)
+    paced = _source_of_pace(cluster, pace, "evaluations", engine.device)
     return (pace and pace.seconds(0, tokens)), paced
 
 
@@ -240,12 +242,12 @@ def _is_judged(study: Study, data: RunDirectory | None) -> bool:
 
 
 def _assumed_pace(
-    cluster: Cluster, parameters: float | None, device: str, n_gpus: int = 1
+    cluster: Cluster, parameters: float | None, device: str, scores: Scores = "fast", n_gpus: int = 1
 ) -> TrainingPace | None:
     """The pace assumed of a cluster; None where it is unknown, or the wanted GPU is missing."""
     if device == "cuda" and not cluster.gpus:
         return None
-    return training_pace.assumed_pace(cluster, parameters, n_gpus)
+    return training_pace.assumed_pace(cluster, parameters, scores, n_gpus)
 
 
 def _source_of_pace(cluster: Cluster, pace: TrainingPace | None, runs: str, device: str) -> str:
