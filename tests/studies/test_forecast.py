@@ -15,6 +15,7 @@ from small_models import tiny_model
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
+from monitorbench.engines.weights import parameters_of
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Split
 from monitorbench.studies.forecast import PlannedRun, RunCost, forecast, forecast_lines, print_forecast
@@ -291,6 +292,19 @@ def test_an_endpoint_s_monitor_is_not_looked_for_on_the_hub(asked: Callable[...,
     for does in (evaluate, lambda one: forecast([PlannedRun("evaluate", one)])):
         with pytest.raises(ConfigError, match="expected that endpoint, such as engine=openai_api"):
             does(study)
+
+
+def test_a_folder_of_one_s_own_is_timed_by_its_own_size(asked: Callable[..., Study], tmp_path: Path):
+    """It was timed with the parameters of the monitor whose settings it was given."""
+    from transformers import AutoModelForCausalLM
+
+    study = asked(f"paths.runs={tmp_path}")  # where nothing was timed
+    n = AutoModelForCausalLM.from_pretrained(study.monitor.path).num_parameters()
+    assert parameters_of(study.monitor) == n != study.monitor.parameters
+    (train,) = forecast([PlannedRun("train", study)])
+    assumed = assumed_pace(study.cluster, n)
+    assert assumed is not None
+    assert train.seconds == pytest.approx(assumed.seconds(train.tokens, train.validation_tokens))
 
 
 def test_other_data_that_are_not_built_are_one_line(compose_study: Callable[..., Study], tmp_path: Path):

@@ -22,6 +22,7 @@ from monitorbench.engines.stored.model_folder import (
     load_causal_lm,
     load_tokenizer,
     model_folder_sha256,
+    n_parameters,
     refuse_unloadable,
 )
 from monitorbench.runs.directory import checked_file, is_finished, read_manifest
@@ -126,6 +127,11 @@ def _converted(source: GgufSource, models: Path) -> Path:
     for name in read_manifest(target)["files"]:
         checked_file(target, name)
     return target
+
+
+def parameters_of(monitor: Monitor) -> float | None:
+    """How many parameters the monitor has: counted in `monitor.path`, else as stated; None: not known."""
+    return monitor.parameters if monitor.path is None else n_parameters(monitor.path)
 
 
 def tokenizer_here(monitor: Monitor, models: Path) -> Any | None:

@@ -18,7 +18,7 @@ from monitorbench.config.hardware import Scores
 from monitorbench.config.study import Cluster, Monitor, Study
 from monitorbench.config.terminal import Console
 from monitorbench.engines.endpoint import limits as endpoint_limits
-from monitorbench.engines.weights import refuse_without_weights
+from monitorbench.engines.weights import parameters_of, refuse_without_weights
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.identity import judge_identity
@@ -116,7 +116,7 @@ def _training(run: PlannedRun, counter: PromptCounter) -> RunCost:
     validation_tokens = training_pace.n_validations(training) * validation.tokens
     machine = training_pace.planned_machine(study.cluster, training.device)
     measured = planned and training_pace.measured_pace(study.paths.runs, planned.identity, machine)
-    pace = measured or _assumed_pace(study.cluster, study.monitor.parameters, training.device)
+    pace = measured or _assumed_pace(study.cluster, parameters_of(study.monitor), training.device)
     return RunCost(
         monitor=study.monitor.name,
         kind=run.kind,
@@ -208,8 +208,8 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
         )
     engine = in_process(study.engine, "forecast")
     n_gpus = min(_gpus_of_model(study.monitor, engine), max(study.cluster.gpus, 1))
-    cluster, parameters = study.cluster, study.monitor.parameters
-    pace = _assumed_pace(cluster, parameters, engine.device, engine.scores, n_gpus)
+    cluster = study.cluster
+    pace = _assumed_pace(cluster, parameters_of(study.monitor), engine.device, engine.scores, n_gpus)
     paced = _source_of_pace(cluster, pace, "evaluations", engine.device)
     return (pace and pace.seconds(0, tokens)), paced
 
@@ -258,7 +258,7 @@ def _source_of_pace(cluster: Cluster, pace: TrainingPace | None, runs: str, devi
         return f"{runs}: assumed, not measured (cluster.assumed of cluster={cluster.name})"
     if device == "cuda" and not cluster.gpus:
         return f"{runs}: no hours: they want a GPU and cluster={cluster.name} has none (cluster=h100)"
-    return f"{runs}: no hours: none was timed before, and cluster.assumed or monitor.parameters is null"
+    return f"{runs}: no hours: none was timed before, and cluster.assumed or the monitor's size is not known"
 
 
 def forecast_lines(costs: Sequence[RunCost]) -> list[ForecastLine]:
