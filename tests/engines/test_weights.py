@@ -26,7 +26,7 @@ def test_the_package_is_converted_once(tmp_path):
     [
         ({"path": Path("nowhere")}, r"monitor\.path=nowhere: no config\.json there"),
         (
-            {"package": PackagedModel(distribution="no-such", version="1", file="x")},
+            {"package": PackagedModel(distribution="no-such", version="1", file="x", hub_id=SMOLLM2.hub_id)},
             "no-such is not installed",
         ),
     ],

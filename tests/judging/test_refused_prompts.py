@@ -62,13 +62,21 @@ def test_what_can_not_be_asked_is_refused(
         (GRADED, "training supervises the label alone"),
         (EXTRACT, "training supervises the label alone"),
         (THINKS, r"monitor\.reasoning=null"),
+        ("monitor.adapter=/nope", r"monitor\.adapter=/nope: training starts from the base; expected null"),
     ],
 )
 def test_training_on_what_is_not_asked_for_is_refused(
     compose_study: Callable[..., Study], override: str, said: str
 ):
-    """Else an adapter would be trained on a word that is not where it is evaluated."""
+    """Else an adapter would be trained on a word that is not where it is evaluated, or planned to be.
+
+    Or the adapter that one wants to train further would be left out without a word.
+    """
+    from monitorbench.studies.forecast import PlannedRun, forecast
     from monitorbench.training.sft import train
 
+    study = compose_study("train", override)
     with pytest.raises((ConfigError, UserError), match=said):
-        train(compose_study("train", override))
+        train(study)
+    with pytest.raises((ConfigError, UserError), match=said):
+        forecast([PlannedRun("train", study)])

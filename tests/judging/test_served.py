@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from monitorbench.judging.serving.served import (
     reach,
     write_address,
 )
+from monitorbench.studies.forecast import PlannedRun, forecast
 from monitorbench.studies.transfer import runs_of
 
 SERVED = {"weights": "w", "adapter": "", "dtype": "bfloat16", "training": None}
@@ -59,6 +61,16 @@ def engine(found: Study) -> Any:
 
 def file_of(served: Study) -> Path:
     return address_file(served.paths.runs, "mine")
+
+
+def test_a_plan_waits_for_no_server(served: Study):
+    """If it failed: a plan would say nothing for ten minutes, and then that there is no server."""
+    patient = engine(served).model_copy(update={"server_seconds": 600})
+    plan = served.model_copy(update={"plan": True, "engine": patient})
+    began = time.monotonic()
+    with pytest.raises(UserError, match="no server of that name"):
+        forecast([PlannedRun("evaluate", plan)])
+    assert time.monotonic() - began < 60
 
 
 def test_the_endpoint_is_what_the_server_says(served: Study, url: str):

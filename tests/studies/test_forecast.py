@@ -2,9 +2,10 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from small_models import tiny_model
 from monitorbench.config.base import ConfigError, UserError
 from monitorbench.config.study import Study
 from monitorbench.corpus.build import directory_of
+from monitorbench.engines.weights import parameters_of
 from monitorbench.judging.evaluate import evaluate
 from monitorbench.records import Split
 from monitorbench.studies.forecast import PlannedRun, RunCost, forecast, forecast_lines, print_forecast
@@ -156,13 +158,54 @@ def test_no_hours_are_said_where_some_are_not_known(seconds: list[float | None],
         assert line.gpu_hours == pytest.approx(whole * gpus)
 
 
+@pytest.mark.parametrize("generates", ["monitor=qwen3_4b_thinking", "prompt=evidence", "prompt=graded"])
+def test_no_hours_are_assumed_of_answers_that_are_generated(
+    compose_study: Callable[..., Study], tmp_path: Path, generates: str
+):
+    """Thousands of tokens of reasoning were planned as fast as one word."""
+
+    def planned(*overrides: str) -> RunCost:
+        folders = (f"paths.data={tmp_path}", f"paths.runs={tmp_path}", "paths.sources=null")
+        on_gpu = ("cluster=h100", "engine=vllm_gpu", "dataset=paper", "monitor=qwen3_4b", "prompt=direct")
+        (cost,) = forecast([PlannedRun("evaluate", compose_study("evaluate", *on_gpu, *folders, *overrides))])
+        return cost
+
+    assert planned().seconds is not None
+    one = planned(generates)
+    assert one.seconds is None
+    assert "an answer generates up to" in one.paced
+
+
+def test_hours_go_by_the_gpus_that_work_and_by_the_scores(
+    compose_study: Callable[..., Study], tmp_path: Path
+):
+    """A training in one process was planned four times as fast where three more GPUs stood idle.
+
+    And judging with reproducible scores as fast as without.
+    """
+
+    def seconds(stage: Literal["train", "evaluate"], *overrides: str) -> float:
+        folders = (f"paths.data={tmp_path}", f"paths.runs={tmp_path}", "paths.sources=null")
+        on_gpu = ("engine=vllm_gpu", "dataset=paper", "monitor=qwen3_4b", "prompt=direct")
+        (cost,) = forecast([PlannedRun(stage, compose_study(stage, *on_gpu, *folders, *overrides))])
+        assert cost.seconds is not None
+        return cost.seconds
+
+    assert seconds("train", "cluster=h100x4") == seconds("train", "cluster=h100")
+    assert seconds("evaluate", "cluster=h100x4") == seconds("evaluate", "cluster=h100")
+    spread = seconds("evaluate", "cluster=h100x4", "engine.tensor_parallel_size=4")
+    assert 4 * spread == pytest.approx(seconds("evaluate", "cluster=h100"))
+    fast = seconds("evaluate", "cluster=h100", "engine.scores=fast")
+    assert fast < seconds("evaluate", "cluster=h100") / 2, "float32 is slower, and the default"
+
+
 def test_what_is_assumed_goes_by_parameters_and_gpus(compose_study: Callable[..., Study]):
     """An 8B model would be planned as fast as one of 4B."""
     one = compose_study("train", "monitor=qwen3_4b", "cluster=h100")
     four = compose_study("train", "monitor=qwen3_8b", "cluster=h100x4")
     fast, other = (
         assumed_pace(one.cluster, one.monitor.parameters),
-        assumed_pace(four.cluster, four.monitor.parameters),
+        assumed_pace(four.cluster, four.monitor.parameters, n_gpus=4),
     )
     assert fast is not None
     assert other is not None
@@ -220,6 +263,48 @@ def test_data_built_elsewhere_are_found_without_their_raw_files(
     assert found is not None
     assert found.path == directory.path
     assert dataset_here(compose_study("evaluate", "dataset=paper", *here)) is None
+
+
+def test_a_training_that_would_be_refused_is_not_planned(asked: Callable[..., Study], tmp_path: Path):
+    """A plan said hours of a training that ends in its first second, or made up its samples."""
+
+    def said(*overrides: str) -> str:
+        with pytest.raises((UserError, ConfigError)) as refused:
+            forecast([PlannedRun("train", asked(*overrides))])
+        return str(refused.value)
+
+    assert re.match(r"training.max_tokens=16: none of \d+ train samples fits", said("training.max_tokens=16"))
+    assert "no config.json there" in said("monitor.path=/nope")
+    endpoint = ("monitor.path=null", "monitor=gpt_4o_mini")
+    assert "gpt-4o-mini is an endpoint's model and has no weights here" in said(*endpoint)
+    nothing = (
+        "dataset=paper",
+        f"paths.data={tmp_path}",
+        "paths.sources=null",
+        "dataset.train.subset=all-all",
+    )
+    assert said(*nothing) == "dataset.train.subset=all-all: no sample of dataset=paper is in it"
+
+
+def test_an_endpoint_s_monitor_is_not_looked_for_on_the_hub(asked: Callable[..., Study]):
+    """Its name is no repository: the hub's refusal advised a local folder of a model that nobody can have."""
+    study = asked("monitor.path=null", "monitor=gpt_4o_mini")
+    for does in (evaluate, lambda one: forecast([PlannedRun("evaluate", one)])):
+        with pytest.raises(ConfigError, match="expected that endpoint, such as engine=openai_api"):
+            does(study)
+
+
+def test_a_folder_of_one_s_own_is_timed_by_its_own_size(asked: Callable[..., Study], tmp_path: Path):
+    """It was timed with the parameters of the monitor whose settings it was given."""
+    from transformers import AutoModelForCausalLM
+
+    study = asked(f"paths.runs={tmp_path}")  # where nothing was timed
+    n = AutoModelForCausalLM.from_pretrained(study.monitor.path).num_parameters()
+    assert parameters_of(study.monitor) == n != study.monitor.parameters
+    (train,) = forecast([PlannedRun("train", study)])
+    assumed = assumed_pace(study.cluster, n)
+    assert assumed is not None
+    assert train.seconds == pytest.approx(assumed.seconds(train.tokens, train.validation_tokens))
 
 
 def test_other_data_that_are_not_built_are_one_line(compose_study: Callable[..., Study], tmp_path: Path):

@@ -60,7 +60,7 @@ def test_a_sample_one_token_too_long_is_dropped_whole(renderer):
     needed = len(renderer.render(item)) + 2
     _, (example,) = make_examples([item], renderer, max_tokens=needed)
     assert example.n_tokens == needed
-    with pytest.raises(UserError, match=rf"training\.max_tokens={needed - 1}: every one of 1 samples is"):
+    with pytest.raises(UserError, match=rf"training\.max_tokens={needed - 1}: none of 1 train samples fits"):
         make_examples([item], renderer, max_tokens=needed - 1)
 
 

@@ -210,6 +210,9 @@ class PackagedModel(Config):
     """Version of the package."""
     file: str
     """File inside the package."""
+    hub_id: str
+    """Repository on the hub that has the same model; another `monitor.hub_id` beside it is refused, since it
+    would not be read."""
 
 
 class Reasoning(Config):

@@ -66,11 +66,13 @@ class AssumedPace(Config):
     """
 
     parameters: Annotated[float, Field(gt=0)]
-    """Parameters of the model that the two speeds are for."""
+    """Parameters of the model that the speeds are for."""
     training_tokens_per_second: Annotated[float, Field(gt=0)]
     """Training speed: tokens of samples in optimizer steps, per second."""
-    evaluation_prompt_tokens_per_second: Annotated[float, Field(gt=0)]
-    """Judging speed: prompt tokens per second, also in a training's validations."""
+    reproducible_prompt_tokens_per_second: Annotated[float, Field(gt=0)]
+    """Judging speed with `engine.scores=reproducible`, in prompt tokens per second."""
+    fast_prompt_tokens_per_second: Annotated[float, Field(gt=0)]
+    """Judging speed with `engine.scores=fast`, and that of a training's validations."""
 
 
 class Cluster(Config):

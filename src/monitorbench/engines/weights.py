@@ -22,6 +22,7 @@ from monitorbench.engines.stored.model_folder import (
     load_causal_lm,
     load_tokenizer,
     model_folder_sha256,
+    n_parameters,
     refuse_unloadable,
 )
 from monitorbench.runs.directory import checked_file, is_finished, read_manifest
@@ -33,12 +34,11 @@ _HUB = "hub:"
 def weights_identity(monitor: Monitor) -> str:
     """Name of the weights in a content hash: their content, package version or commit, never a path.
 
-    Raises `UserError` where a folder can't be loaded or the hub's commit is not to be had, `ConfigError` for
-    a monitor that has none.
+    Raises what `refuse_without_weights` raises, and `UserError` where the hub's commit is not to be had.
     """
-    _refuse_without_weights(monitor)
+    refuse_without_weights(monitor)
     if monitor.path is not None:
-        return f"sha256:{model_folder_sha256(_folder(monitor.path))}"
+        return f"sha256:{model_folder_sha256(monitor.path)}"
     if (source := gguf_source(monitor)) is not None:
         return source.identity
     return f"{_HUB}{monitor.hub_id}@{hub_commit(monitor.hub_id, monitor.revision)}"
@@ -57,9 +57,9 @@ def weights_folder(monitor: Monitor, models: Path) -> Path:
 
     Raises `UserError` with one line where the weights can't be had, `ConfigError` where there are none.
     """
-    _refuse_without_weights(monitor)
+    refuse_without_weights(monitor)
     if monitor.path is not None:
-        return _folder(monitor.path)
+        return monitor.path
     if (source := gguf_source(monitor)) is not None:
         return _converted(source, models)
     folder = hub_folder(monitor.hub_id, hub_commit(monitor.hub_id, monitor.revision))
@@ -75,13 +75,35 @@ def weights_that_fit(monitor: Monitor, engine: LocalEngine, models: Path) -> Pat
     return folder
 
 
-def _refuse_without_weights(monitor: Monitor) -> None:
+def refuse_without_weights(monitor: Monitor) -> None:
+    """Refuse a monitor that has no weights to run here, as far as that is known without a network.
+
+    Raises `ConfigError` for one that is no model, or an endpoint's, and `UserError` for a local folder or
+    file that is none of a model.
+    """
     if monitor.kind == "bag_of_words":
         raise ConfigError(
             f"monitor={monitor.name}: it has no weights, only `monitorbench pilot` fits it; expected a model"
         )
     if monitor.kind == "recorded":
         raise ConfigError(f"monitor={monitor.name}: recorded verdicts have no weights; expected a model")
+    if monitor.path is not None:
+        refuse_unloadable(monitor.path, f"monitor.path={monitor.path}")
+    elif monitor.gguf is not None:
+        gguf_source(monitor)
+    elif monitor.package is not None and monitor.gguf_file is None:
+        if monitor.package.hub_id != monitor.hub_id:
+            raise ConfigError(
+                f"monitor.hub_id={monitor.hub_id}: is not read, monitor.package has "
+                f"{monitor.package.hub_id}; expected monitor.package=null, and monitor.parameters of that "
+                "model or null"
+            )
+    elif "/" not in monitor.hub_id:
+        raise ConfigError(
+            f"monitor={monitor.name}: {monitor.hub_id} is an endpoint's model and has no weights here; "
+            "expected that endpoint, such as engine=openai_api or engine=anthropic, or OWNER/NAME in "
+            "monitor.hub_id"
+        )
 
 
 def merge(weights: Path, adapter: Path, target: Path, dtype: str) -> None:
@@ -95,11 +117,6 @@ def merge(weights: Path, adapter: Path, target: Path, dtype: str) -> None:
     load_tokenizer(weights).save_pretrained(target)
 
 
-def _folder(path: Path) -> Path:
-    refuse_unloadable(path, f"monitor.path={path}")
-    return path
-
-
 def _converted(source: GgufSource, models: Path) -> Path:
     """The model folder of a GGUF file, made where it is not there yet, and compared where it is."""
     target = models / source.folder
@@ -110,6 +127,11 @@ def _converted(source: GgufSource, models: Path) -> Path:
     for name in read_manifest(target)["files"]:
         checked_file(target, name)
     return target
+
+
+def parameters_of(monitor: Monitor) -> float | None:
+    """How many parameters the monitor has: counted in `monitor.path`, else as stated; None: not known."""
+    return monitor.parameters if monitor.path is None else n_parameters(monitor.path)
 
 
 def tokenizer_here(monitor: Monitor, models: Path) -> Any | None:

@@ -13,10 +13,12 @@ from rich import box
 from rich.table import Table
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import fitting_engine, in_process
-from monitorbench.config.study import Cluster, Study
+from monitorbench.config.engine import LocalEngine, VllmEngine, fitting_engine, in_process
+from monitorbench.config.hardware import Scores
+from monitorbench.config.study import Cluster, Monitor, Study
 from monitorbench.config.terminal import Console
 from monitorbench.engines.endpoint import limits as endpoint_limits
+from monitorbench.engines.weights import parameters_of, refuse_without_weights
 from monitorbench.judging.evaluate import planned_evaluation
 from monitorbench.judging.expected import expected_seconds, measured_pace
 from monitorbench.judging.identity import judge_identity
@@ -28,6 +30,7 @@ from monitorbench.runs.run_folders import fit_run, training_run
 from monitorbench.studies.prompt_lengths import PromptCounter, prompt_counter, weights_here
 from monitorbench.training import pace as training_pace
 from monitorbench.training.pace import TrainingPace
+from monitorbench.training.stage import refuse_none_fits, refuse_untrainable
 
 _SUPERVISED = 2
 """Tokens that are trained on in a sample: the label and the end of the turn."""
@@ -98,19 +101,22 @@ def forecast(runs: Iterable[PlannedRun]) -> list[RunCost]:
 
 
 def _training(run: PlannedRun, counter: PromptCounter) -> RunCost:
+    refuse_untrainable(run.study.prompt, run.study.monitor)
     study, data = run.study, counter.dataset(run.study)
     weights = weights_here(study.monitor)
     planned = None if weights is None else training_run(study, data.path.name if data else "", weights)
     most = study.training.max_tokens - _SUPERVISED
     train = counter.count(study, Split.TRAIN, most)
     validation = counter.count(study, Split.VALIDATION, study.training.max_tokens - 1)
+    for split, count in ((Split.TRAIN, train), (Split.VALIDATION, validation)):
+        refuse_none_fits(count.n, counter.count(study, split).n, split, study.training.max_tokens)
     training = study.training.for_samples(train.n)
     samples = training.steps * training.batch_size
     tokens = samples * (train.mean + _SUPERVISED)
     validation_tokens = training_pace.n_validations(training) * validation.tokens
     machine = training_pace.planned_machine(study.cluster, training.device)
     measured = planned and training_pace.measured_pace(study.paths.runs, planned.identity, machine)
-    pace = measured or _assumed_pace(study.cluster, study.monitor.parameters, training.device)
+    pace = measured or _assumed_pace(study.cluster, parameters_of(study.monitor), training.device)
     return RunCost(
         monitor=study.monitor.name,
         kind=run.kind,
@@ -160,8 +166,9 @@ def _evaluation(run: PlannedRun, counter: PromptCounter) -> RunCost:
     study, split = reach(run.study, waits=False), Split(run.study.evaluate.split)
     prompts, data = counter.count(study, split), counter.dataset(study)
     tokens = 0.0 if study.monitor.verdicts else prompts.tokens
-    reasoning = study.monitor.reasoning
-    completion = prompts.n * (study.prompt.most_tokens + (reasoning.max_tokens if reasoning else 0))
+    if study.engine.takes_token_ids and study.monitor.verdicts is None:
+        refuse_without_weights(study.monitor)
+    completion = prompts.n * _generated(study)
     prices = study.engine.paid_prices
     seconds, paced = _judging_time(study, data, prompts.n, tokens)
     return RunCost(
@@ -194,9 +201,32 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
         return seconds, f"evaluations: by the pace measured in {measured.n:,} verdicts of before (paths.runs)"
     if not study.engine.takes_token_ids:
         return None, "evaluations: no hours: no verdicts of this endpoint were timed before"
-    device = in_process(study.engine, "forecast").device
-    pace = _assumed_pace(study.cluster, study.monitor.parameters, device)
-    return (pace and pace.seconds(0, tokens)), _source_of_pace(study.cluster, pace, "evaluations", device)
+    if (most := _generated(study)) > 1:
+        return None, (
+            f"evaluations: no hours: an answer generates up to {most:,} tokens, and the assumed pace is of "
+            "prompts alone; a first evaluation of a few samples measures it (dataset.test.pairs_per_cell)"
+        )
+    engine = in_process(study.engine, "forecast")
+    n_gpus = min(_gpus_of_model(study.monitor, engine), max(study.cluster.gpus, 1))
+    cluster = study.cluster
+    pace = _assumed_pace(cluster, parameters_of(study.monitor), engine.device, engine.scores, n_gpus)
+    paced = _source_of_pace(cluster, pace, "evaluations", engine.device)
+    return (pace and pace.seconds(0, tokens)), paced
+
+
+def _gpus_of_model(monitor: Monitor, engine: LocalEngine) -> int:
+    """How many GPUs one model is spread over."""
+    if not isinstance(engine, VllmEngine):
+        return 1
+    return engine.tensor_parallel_size or monitor.tensor_parallel_size
+
+
+def _generated(study: Study) -> int:
+    """Most tokens that are generated for a sample: one for a label alone, none by a probe."""
+    if study.monitor.head is not None:
+        return 0
+    reasoning = study.monitor.reasoning
+    return study.prompt.most_tokens + (reasoning.max_tokens if reasoning else 0)
 
 
 def _is_judged(study: Study, data: RunDirectory | None) -> bool:
@@ -211,11 +241,13 @@ def _is_judged(study: Study, data: RunDirectory | None) -> bool:
         return False
 
 
-def _assumed_pace(cluster: Cluster, parameters: float | None, device: str) -> TrainingPace | None:
+def _assumed_pace(
+    cluster: Cluster, parameters: float | None, device: str, scores: Scores = "fast", n_gpus: int = 1
+) -> TrainingPace | None:
     """The pace assumed of a cluster; None where it is unknown, or the wanted GPU is missing."""
     if device == "cuda" and not cluster.gpus:
         return None
-    return training_pace.assumed_pace(cluster, parameters)
+    return training_pace.assumed_pace(cluster, parameters, scores, n_gpus)
 
 
 def _source_of_pace(cluster: Cluster, pace: TrainingPace | None, runs: str, device: str) -> str:
@@ -226,7 +258,7 @@ def _source_of_pace(cluster: Cluster, pace: TrainingPace | None, runs: str, devi
         return f"{runs}: assumed, not measured (cluster.assumed of cluster={cluster.name})"
     if device == "cuda" and not cluster.gpus:
         return f"{runs}: no hours: they want a GPU and cluster={cluster.name} has none (cluster=h100)"
-    return f"{runs}: no hours: none was timed before, and cluster.assumed or monitor.parameters is null"
+    return f"{runs}: no hours: none was timed before, and cluster.assumed or the monitor's size is not known"
 
 
 def forecast_lines(costs: Sequence[RunCost]) -> list[ForecastLine]:

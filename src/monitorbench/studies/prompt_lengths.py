@@ -238,6 +238,10 @@ def _by_quotas(study: Study, dataset: PaperDataset, split: Split, view: SplitVie
         n += n_in_cell
         tokens += n_in_cell * estimated_tokens(around + lengths.get(cell.cell, 0))
     quotas, filled = (sum(_n_of_cell(cell, split, is_full=full) for cell in cells) for full in (True, False))
+    if not n:
+        raise UserError(
+            f"dataset.{split}.subset={','.join(view.subset)}: no sample of dataset={dataset.name} is in it"
+        )
     mode = "as counted" if dataset.allow_short else "assumed to be filled"
     how = f"{split.value}: dataset={dataset.name} is not built; quotas of {quotas:,}, counted rows fill "
     return PromptCount(n, float(tokens), f"{how}{filled:,} ({mode}); tokens by characters")

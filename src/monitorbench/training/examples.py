@@ -11,7 +11,8 @@ import torch
 
 from monitorbench.config.base import UserError
 from monitorbench.prompts.render import Renderer
-from monitorbench.records import LabelSource, Sample
+from monitorbench.records import LabelSource, Sample, Split
+from monitorbench.training.stage import refuse_none_fits
 
 
 class Example(NamedTuple):
@@ -67,8 +68,7 @@ def make_examples(
             raise ValueError(f"sample {sample.id}: the completion does not end the turn")
     pairs = zip(samples, rendered, strict=True)
     fitting = [(sample, example) for sample, example in pairs if example.n_tokens <= max_tokens]
-    if not fitting:
-        raise UserError(f"training.max_tokens={max_tokens}: every one of {len(rendered)} samples is longer")
+    refuse_none_fits(len(fitting), len(samples), Split.TRAIN, max_tokens)
     return [sample for sample, _ in fitting], [example for _, example in fitting]
 
 

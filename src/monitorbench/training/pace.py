@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from rich.table import Table
 
 from monitorbench.config.base import UserError
+from monitorbench.config.hardware import Scores
 from monitorbench.config.study import Cluster, Study
 from monitorbench.config.terminal import Console
 from monitorbench.config.training import Training
@@ -69,9 +70,13 @@ def n_validations(training: Training, done: int = 0) -> int:
 
 
 def planned_machine(cluster: Cluster, device: str) -> Machine:
-    """The machine that a run will get, as far as the settings say it; a GPU's name is then Slurm's type."""
+    """The machine that a training in one process will get, as far as the settings say it.
+
+    A GPU's name is then Slurm's type. A cluster's further GPUs train nothing, except for `torchrun` and its
+    like, which no setting names.
+    """
     if cluster.gpus or device == "cuda":
-        return Machine("cuda", cluster.gpu_type or "", max(cluster.gpus, 1))
+        return Machine("cuda", cluster.gpu_type or "", 1)
     return Machine("cpu", platform.platform(), 1)
 
 
@@ -101,15 +106,22 @@ def measured_pace(runs: Path, training: Mapping[str, Any], machine: Machine) -> 
     return TrainingPace(total.tokens / total.seconds, validation or None, len(newest))
 
 
-def assumed_pace(cluster: Cluster, parameters: float | None) -> TrainingPace | None:
-    """`cluster.assumed` for a model of so many parameters on all GPUs of a run; None where it is not set."""
+def assumed_pace(
+    cluster: Cluster, parameters: float | None, scores: Scores = "fast", n_gpus: int = 1
+) -> TrainingPace | None:
+    """`cluster.assumed` for a model of so many parameters, spread over so many GPUs; None where not set.
+
+    `scores` is the engine's; a training's validations are as its steps, in bfloat16.
+    """
     assumed = cluster.assumed
     if assumed is None or parameters is None:
         return None
-    factor = assumed.parameters / parameters * max(cluster.gpus, 1)
-    return TrainingPace(
-        assumed.training_tokens_per_second * factor, assumed.evaluation_prompt_tokens_per_second * factor
-    )
+    factor = assumed.parameters / parameters * n_gpus
+    prompts = {
+        "reproducible": assumed.reproducible_prompt_tokens_per_second,
+        "fast": assumed.fast_prompt_tokens_per_second,
+    }
+    return TrainingPace(assumed.training_tokens_per_second * factor, prompts[scores] * factor)
 
 
 def _is_alike(manifest: Mapping[str, Any], training: Mapping[str, Any], machine: Machine) -> bool:

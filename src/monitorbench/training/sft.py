@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from accelerate import PartialState
 
-from monitorbench.config.base import Config, ConfigError, UserError
-from monitorbench.config.study import Monitor, Prompt, PromptKind, Study
+from monitorbench.config.base import Config, UserError
+from monitorbench.config.study import Study
 from monitorbench.config.training import Training
 from monitorbench.corpus.build import ensure
 from monitorbench.corpus.store import read_split
@@ -36,6 +36,7 @@ from monitorbench.training.fit import BEST, CHECKPOINTS, Fitted, TrainingJob, fi
 from monitorbench.training.model import load_model, refuse_idle_adapter, save_adapter
 from monitorbench.training.objectives import ObjectiveContext
 from monitorbench.training.pace import TrainingPace, measured_pace
+from monitorbench.training.stage import refuse_none_fits, refuse_untrainable
 from monitorbench.training.trainer import TrainingWork, make_plan, objective_of
 
 _log = logging.getLogger(__name__)
@@ -44,12 +45,11 @@ _log = logging.getLogger(__name__)
 def train(study: Study) -> Path:
     """Fine-tune on the configured view of the train split; returns the run directory.
 
-    Raises `ConfigError` for a few-shot prompt or a monitor that reasons first, `UserError` for an evidence
-    prompt, when no sample fits, when the objective has nothing to work on, or when the trained adapter
-    leaves the model's answers as they were.
+    Raises what `refuse_untrainable` raises, and `UserError` when no sample fits, when the objective has
+    nothing to work on, or when the trained adapter leaves the model's answers as they were.
     """
     training, monitor = study.training, study.monitor
-    _refuse_other_prompts(study.prompt, monitor)
+    refuse_untrainable(study.prompt, monitor)
     processes.join(training)
     splits = [Split.TRAIN, Split.VALIDATION, *objective_of(training).extra_splits]
     with PartialState().main_process_first():  # which builds the data and converts the weights
@@ -174,10 +174,7 @@ def _by_cell(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
 
 def _short_enough(validation: Sequence[Sample], renderer: Renderer, max_tokens: int) -> list[Sample]:
     short = [sample for sample in validation if len(renderer.render(sample)) < max_tokens]
-    if not short:
-        raise UserError(
-            f"training.max_tokens={max_tokens}: none of {len(validation)} validation samples fits"
-        )
+    refuse_none_fits(len(short), len(validation), Split.VALIDATION, max_tokens)
     return short
 
 
@@ -215,19 +212,3 @@ def _measured(fitted: Fitted, pace: TrainingPace | None) -> dict[str, Any]:
         if pace is None
         else {**of_tokens, "seconds": round(pace.seconds(*of_tokens.values()), 2), "by_runs": pace.n_runs},
     }
-
-
-def _refuse_other_prompts(prompt: Prompt, monitor: Monitor) -> None:
-    if prompt.kind is not PromptKind.DIRECT:
-        raise UserError(
-            f"prompt={prompt.name}: training supervises the label alone; expected a direct prompt"
-        )
-    if prompt.shots:
-        raise ConfigError(f"prompt={prompt.name}: training uses zero-shot prompts; expected one")
-    if monitor.head:
-        raise ConfigError(f"monitor.head={monitor.head}: `monitorbench fit` fits a probe; expected null")
-    if monitor.reasoning:
-        raise ConfigError(
-            f"monitor={monitor.name}: training supervises the label alone, not reasoning; expected "
-            "monitor.reasoning=null, and in monitor.opening what makes it answer at once"
-        )

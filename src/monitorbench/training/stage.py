@@ -1,8 +1,8 @@
-"""The stage `train`, before anything heavy is imported: Unsloth comes before what it replaces.
+"""The stage `train`, before anything heavy is imported: what no training takes, which a plan asks as well.
 
-Unsloth replaces parts of transformers, TRL and PEFT as it is imported, compiles kernels into a folder below
-the working directory, and asks the hub for a file that counts its users. Read in its pinned version's source;
-a small model was trained with it on an H100, with the losses of Transformers.
+Unsloth comes before what it replaces: parts of transformers, TRL and PEFT, as it is imported. It compiles
+kernels into a folder below the working directory, and asks the hub for a file that counts its users. Read in
+its pinned version's source; a small model was trained with it on an H100, with the losses of Transformers.
 """
 
 import atexit
@@ -12,9 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from monitorbench.config.base import UserError
-from monitorbench.config.study import Study
+from monitorbench.config.base import ConfigError, UserError
+from monitorbench.config.study import Monitor, Prompt, PromptKind, Study
 from monitorbench.config.training import Training
+from monitorbench.engines.weights import refuse_without_weights
+from monitorbench.records import Split
 
 
 def train(study: Study) -> Path:
@@ -24,6 +26,39 @@ def train(study: Study) -> Path:
     from monitorbench.training import sft
 
     return sft.train(study)
+
+
+def refuse_untrainable(prompt: Prompt, monitor: Monitor) -> None:
+    """Refuse a prompt or a monitor that no training takes.
+
+    Raises `ConfigError` for a few-shot prompt, and for a monitor that has no weights, has an adapter or a
+    head, or reasons first; `UserError` for a prompt that is not direct, and a local model that isn't there.
+    """
+    if prompt.kind is not PromptKind.DIRECT:
+        raise UserError(
+            f"prompt={prompt.name}: training supervises the label alone; expected a direct prompt"
+        )
+    if prompt.shots:
+        raise ConfigError(f"prompt={prompt.name}: training uses zero-shot prompts; expected one")
+    if monitor.adapter:
+        raise ConfigError(
+            f"monitor.adapter={monitor.adapter}: training starts from the base; expected null (to go on from "
+            "an adapter: `monitorbench merge`, then monitor.path)"
+        )
+    if monitor.head:
+        raise ConfigError(f"monitor.head={monitor.head}: `monitorbench fit` fits a probe; expected null")
+    if monitor.reasoning:
+        raise ConfigError(
+            f"monitor={monitor.name}: training supervises the label alone, not reasoning; expected "
+            "monitor.reasoning=null, and in monitor.opening what makes it answer at once"
+        )
+    refuse_without_weights(monitor)
+
+
+def refuse_none_fits(n_fitting: int, n_samples: int, split: Split, max_tokens: int) -> None:
+    """Raise `UserError` where no sample of a split fits into `training.max_tokens`."""
+    if not n_fitting:
+        raise UserError(f"training.max_tokens={max_tokens}: none of {n_samples:,} {split} samples fits")
 
 
 _ENVIRONMENT = "UNSLOTH_COMPILE_LOCATION", "UNSLOTH_DISABLE_STATISTICS"

@@ -8,6 +8,7 @@ import copy
 import functools
 import hashlib
 import logging
+import math
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -55,6 +56,23 @@ def model_weights_sha256(folder: Path) -> str:
     """
     files = sorted(_weights(folder))
     return _of_lines(f"{blob_sha256(file) or file_sha256(file)}  {file.name}" for file in files)
+
+
+def n_parameters(folder: Path) -> int | None:
+    """The number of parameters in a model folder; None where they are packed as integers, or unreadable."""
+    from safetensors import SafetensorError, safe_open
+
+    n = 0
+    for file in _weights(folder):
+        try:
+            with safe_open(file, framework="numpy") as tensors:
+                slices = [tensors.get_slice(name) for name in tensors.keys()]  # noqa: SIM118, it is no mapping
+                if not all(part.get_dtype().startswith(("F", "BF")) for part in slices):
+                    return None
+                n += sum(math.prod(part.get_shape()) for part in slices)
+        except (OSError, SafetensorError):
+            return None
+    return n
 
 
 def refuse_unloadable(folder: Path, where: str) -> None:

@@ -98,14 +98,14 @@ def reach(study: Study, *, waits: bool = True) -> Study:
     """The study with the endpoints that its servers are, of its monitor and of its agent, once they answer.
 
     Where it `waits` not, what they served last is enough, whether they run or not, and only one that was
-    never heard of is waited for. The same object where it names no server. Raises `UserError` where a server
-    is not reached within `server_seconds`.
+    never heard of is waited for; by a plan none is. The same object where it names no server. Raises
+    `UserError` where a server is not reached within `server_seconds`.
     """
     changed: dict[str, Any] = {}
     if study.monitor.kind != "bag_of_words":
-        changed["engine"] = _reached(study.engine, study.paths.runs, waits=waits)
+        changed["engine"] = _reached(study.engine, study, waits=waits)
     if not isinstance(study.agent, ScriptedAgent):
-        engine = _reached(study.agent.engine, study.paths.runs, waits=waits)
+        engine = _reached(study.agent.engine, study, waits=waits)
         if engine is not study.agent.engine:
             changed["agent"] = study.agent.model_copy(update={"engine": engine})
     if changed.get("engine") is study.engine:
@@ -113,13 +113,13 @@ def reach(study: Study, *, waits: bool = True) -> Study:
     return study.model_copy(update=changed) if changed else study
 
 
-def _reached(engine: Engine, runs: Path, *, waits: bool) -> Engine:
+def _reached(engine: Engine, study: Study, *, waits: bool) -> Engine:
     if engine.server is None:
         return engine
-    file = address_file(runs, engine.server)
+    file = address_file(study.paths.runs, engine.server)
     address = None if waits else _read(file)
     if address is None:
-        address = _wait(file, engine)
+        address = _wait(file, engine.server, 0 if study.plan else engine.server_seconds)
     variable = None
     if address.key:
         variable = f"{_KEY}_{hashlib.sha256(address.key.encode()).hexdigest()[:8].upper()}"
@@ -133,8 +133,8 @@ def _reached(engine: Engine, runs: Path, *, waits: bool) -> Engine:
     return OpenAiEngine.model_validate(engine.model_dump() | fields)
 
 
-def _wait(file: Path, engine: OpenAiEngine) -> Address:
-    deadline = time.monotonic() + engine.server_seconds
+def _wait(file: Path, server: str, seconds: int) -> Address:
+    deadline = time.monotonic() + seconds
     while True:
         address = _read(file)
         why = _why_not(address)
@@ -142,8 +142,8 @@ def _wait(file: Path, engine: OpenAiEngine) -> Address:
             return address
         if time.monotonic() >= deadline:
             raise UserError(
-                f"engine.server={engine.server}: {why} ({file}); start `monitorbench serve` with "
-                f"engine.served_as={engine.server}, or raise engine.server_seconds"
+                f"engine.server={server}: {why} ({file}); start `monitorbench serve` with "
+                f"engine.served_as={server}, or raise engine.server_seconds"
             )
         time.sleep(min(2.0, max(0.1, deadline - time.monotonic())))
 
