@@ -352,3 +352,26 @@ def test_checks_that_judged_a_part_say_so() -> None:
     assert any(text.startswith("Shortcut checks judged 20,000 of the 90,000 test") for text in remarks(found))
     found["shortcuts"]["n_test"] = 90_000
     assert not any(text.startswith("Shortcut checks judged") for text in remarks(found))
+
+
+@pytest.mark.parametrize(
+    ("promise", "limit", "said"),
+    [
+        (True, None, "The promise has its price: without it (recommend.promise=false) the cheapest"),
+        (False, 10.0, "The limit (recommend.alerts_per_day=10) has its price: without it the cheapest"),
+        (
+            True,
+            10.0,
+            "The promise and the limit (recommend.alerts_per_day=10) have their price: without them the",
+        ),
+    ],
+)
+def test_what_excludes_a_cheaper_threshold_is_named(promise: bool, limit: float | None, said: str) -> None:
+    """Who had set recommend.promise=false was told to set it."""
+    found = fake_recommendation()
+    found["settings"] |= {"promise": promise, "alerts_per_day": limit}
+    cost = found["options"][0]["calibration_cost"]
+    assert cost is not None
+    found["unbound_cost"] = cost / 2
+    (remark,) = [text for text in remarks(found) if "price: without" in text]
+    assert remark.startswith(said)

@@ -160,6 +160,7 @@ def _options(
 
 def _why_none(monitor: Contender, deployment: Deployment) -> str:
     """Say why a monitor has no threshold to take."""
+    settings = deployment.settings
     if monitor.outside:
         return monitor.outside
     if monitor.n_in_the_way:
@@ -181,7 +182,8 @@ def _why_none(monitor: Contender, deployment: Deployment) -> str:
     if monitor.allowed.promised is not None and monitor.allowed.promised.reason:
         return monitor.allowed.promised.reason.replace(PASSED_BY, passed_by(monitor.monitor))
     if not monitor.allowed.n_in_budget:
-        return f"no threshold is shown to keep {limits_in_words(deployment.settings)}"
+        limits = limits_in_words(settings.alerts_per_day, settings.money_per_day)
+        return f"no threshold is shown to keep {limits}"
     return "no samples of both labels with a score in the split that it is chosen on"
 
 

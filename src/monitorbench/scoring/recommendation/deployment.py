@@ -84,9 +84,9 @@ def budget_of(deployment: Deployment, taken: UsageFacts | None) -> AlertBudget |
     return AlertBudget(max(share, 0.0), settings.base_rates, delta) if share < 1 else None
 
 
-def limits_in_words(settings: Recommend) -> str:
-    """Name the limits a day that are set: `recommend.alerts_per_day=5 and recommend.money_per_day=20`."""
-    limits = {"alerts_per_day": settings.alerts_per_day, "money_per_day": settings.money_per_day}
+def limits_in_words(alerts_per_day: float | None, money_per_day: float | None) -> str:
+    """Name the limits that are set: `recommend.alerts_per_day=5 and recommend.money_per_day=20`; or ""."""
+    limits = {"alerts_per_day": alerts_per_day, "money_per_day": money_per_day}
     return " and ".join(f"recommend.{name}={limit:g}" for name, limit in limits.items() if limit is not None)
 
 
