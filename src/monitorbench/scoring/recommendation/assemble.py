@@ -166,8 +166,8 @@ def _why_none(monitor: Contender, deployment: Deployment) -> str:
     if monitor.n_in_the_way:
         return (
             f"flags nothing so far: {monitor.n_in_the_way} of {monitor.allowed.n_benign} benign questions "
-            "have its highest score, more than the promise lets be flagged; of more questions so small a "
-            "share may be"
+            "have its highest score or none, more than the promise lets be flagged; of more questions so "
+            "small a share may be"
         )
     if monitor.flags_nothing:
         if monitor.reads_answers:
@@ -179,8 +179,9 @@ def _why_none(monitor: Contender, deployment: Deployment) -> str:
             "gives answers only, which are not shown to keep the promise or the budget; "
             "without scores no other threshold can be set"
         )
-    if monitor.allowed.promised is not None and monitor.allowed.promised.reason:
-        return monitor.allowed.promised.reason.replace(PASSED_BY, passed_by(monitor.monitor))
+    if (promised := monitor.allowed.promised) is not None and promised.lacking is not None:
+        # How many questions lead to a threshold that is worth it is `more`; to any is another number.
+        return promised.lacking.reason.replace(PASSED_BY, passed_by(monitor.monitor))
     if not monitor.allowed.n_in_budget:
         limits = limits_in_words(settings.alerts_per_day, settings.money_per_day)
         return f"no threshold is shown to keep {limits}"

@@ -73,23 +73,17 @@ def cell_names(samples: Columns) -> NDArray[np.str_]:
     return of_samples
 
 
-def more_for_promise(promise: Promise, of: Allowed, n_flagged: int | None = None) -> MoreFacts | None:
-    """Count calibration questions that are missing for any threshold; None where no number of them helps.
+def more_for_promise(promise: Promise, of: Allowed, index: int | None) -> MoreFacts | None:
+    """Count calibration questions that are missing for a threshold; None where no number of them helps.
 
-    The number is 0 where nothing but scores for the questions at hand would do (`n_unscored`). With
-    `n_flagged` it is for a threshold that flags so many benign questions: that of a monitor's own answers, or
-    the first that flags anything.
+    The threshold is that at `index`; it is any, also one that flags nothing, without an index, and where the
+    promise is of another mix or has no confidence. The number is 0 where nothing but scores for the questions
+    at hand would do (`n_unscored`).
     """
-    lacks = of.promised.lacking if of.promised is not None else None
-    n_more, short = (lacks.n_more, lacks.by_stratum) if lacks is not None else (None, {})
-    if n_flagged is not None and of.n_benign:
-        needed = questions_for_promise(of, n_flagged)
-        n_more, short = (None if needed is None else needed - of.n_benign), {}
-    n_unscored = 0
-    if of.promised is not None and of.promised.n_unscored:
-        scored = of.benign._replace(scores=np.nan_to_num(of.benign.scores, posinf=0.0))
-        would_do = guaranteed_threshold(scored, promise.guarantee).threshold is not None
-        n_unscored = of.promised.n_unscored if would_do else 0
+    n_unscored = of.promised.n_unscored if of.promised is not None else 0
+    n_more, short = _lacking(promise, of, index, are_scored=False)
+    if n_unscored and _lacking(promise, of, index, are_scored=True)[0] != 0:
+        n_unscored = 0
     if n_more is None and not n_unscored:
         return None
     n_more = n_more or 0
@@ -97,6 +91,25 @@ def more_for_promise(promise: Promise, of: Allowed, n_flagged: int | None = None
     more = _more("promise", "calibration", "benign", n_more, short, of.n_benign)
     more["promised"], more["n_unscored"] = promise.guarantee.in_words(), n_unscored
     return more
+
+
+def _lacking(
+    promise: Promise, of: Allowed, index: int | None, *, are_scored: bool
+) -> tuple[int | None, Mapping[str, int]]:
+    """Count the questions that are missing, and of which stratum; None where no number of them helps.
+
+    With `are_scored` the benign questions without a score are taken to have one that passes.
+    """
+    weights, is_unequal = of.benign.weights, False
+    if weights is not None:
+        is_unequal = not weights.equal
+    if index is not None and promise.guarantee.method == "neyman_pearson" and not is_unequal:
+        needed = questions_for_promise(of, index, are_scored=are_scored)
+        return (None if needed is None else needed - of.n_benign), {}
+    scores = of.benign.scores
+    passed = np.where(np.isposinf(scores) & are_scored | np.isneginf(scores), 0.0, scores)
+    found = guaranteed_threshold(of.benign._replace(scores=passed), promise.guarantee)
+    return (0, {}) if found.lacking is None else (found.lacking.n_more, found.lacking.by_stratum)
 
 
 def alpha_at_hand(promise: Promise, calibration: Suspicion) -> float | None:
@@ -140,7 +153,7 @@ def more_for_any_scores(calibrate: Calibrate, n_candidates: int, data: Path) -> 
     promise = promise_of(settings, mix, scored, samples)
     of_any = suspicion(samples, "wrong")
     thresholds = allowed(of_any, promise.guarantee, promise.weights, None)
-    more = None if thresholds.n_promised else more_for_promise(promise, thresholds)
+    more = None if thresholds.n_promised else more_for_promise(promise, thresholds, None)
     if more is not None:
         more["alpha_at_hand"] = alpha_at_hand(promise, of_any)
     return more
