@@ -331,6 +331,8 @@ def test_scores_that_are_missing_are_asked_for_before_questions(
         f"so where they pass unflagged in use ({setting}=pass): now each is a false alarm. "
     )
     assert ("Or collect 305 more benign questions of a/qa" in sentence(found)) is is_more
+    more["are_both_needed"] = True
+    assert ("Beside that, collect 305 more benign questions of a/qa" in sentence(found)) is is_more
     named = "careful (missing scores left out)" if best != "careful" else best
     assert f"AUROC so far: {named} .93" in sentence(found)
 

@@ -12,7 +12,7 @@ from monitorbench.metrics.rates import Judged
 from monitorbench.records import Category, Label, Task
 from monitorbench.scoring.recommendation.candidates import Contender, contender
 from monitorbench.scoring.recommendation.deployment import Deployment
-from monitorbench.scoring.recommendation.more import Promise
+from monitorbench.scoring.recommendation.more import Promise, n_to_collect
 from monitorbench.scoring.recommendation.rule import answer
 
 N = 58
@@ -80,7 +80,21 @@ def test_a_score_that_buys_nothing_is_not_asked_for():
 @pytest.mark.parametrize("name", ["good", "fair"])
 def test_a_larger_alpha_never_asks_for_more_questions(name: str):
     """363, 171, 2,514, 718: below .13 it was for any threshold, also for one that flags nothing."""
-    asked = [more_of(percent / 100, name) for percent in range(7, 20)]
-    numbers = [more["n"] for more in asked if more is not None and more["n"]]
-    assert len(numbers) > 2
-    assert numbers == sorted(numbers, reverse=True)
+    asked = [more_of(percent / 100, name) for percent in range(3, 20)]
+    for are_both_needed in (True, False):
+        those = [more for more in asked if more is not None and more["are_both_needed"] == are_both_needed]
+        numbers = [more["n"] for more in those if more["n"]]
+        assert len(numbers) > 1
+        assert numbers == sorted(numbers, reverse=True)
+    to_collect = [n_to_collect(more) for more in asked if more is not None]
+    assert to_collect == sorted(to_collect, reverse=True)
+
+
+def test_scores_are_asked_for_beside_the_few_questions_that_are_needed_even_so():
+    """278 questions were asked for where one score and one question would do."""
+    more = more_of(0.05, "good")
+    assert more is not None
+    assert (more["n_unscored"], more["n"], more["are_both_needed"]) == (3, 80 - N, True)
+    in_place = more_of(0.1, "good")
+    assert in_place is not None
+    assert (in_place["n_unscored"], in_place["are_both_needed"]) == (3, False)

@@ -77,20 +77,30 @@ def more_for_promise(promise: Promise, of: Allowed, index: int | None) -> MoreFa
     """Count calibration questions that are missing for a threshold; None where no number of them helps.
 
     The threshold is that at `index`; it is any, also one that flags nothing, without an index, and where the
-    promise is of another mix or has no confidence. The number is 0 where nothing but scores for the questions
-    at hand would do (`n_unscored`).
+    promise is of another mix or has no confidence. Where scores for the questions at hand (`n_unscored`) save
+    questions, they are asked for: in place of any question, or beside the few that are needed even so.
     """
-    n_unscored = of.promised.n_unscored if of.promised is not None else 0
+    n_unscored, are_both_needed = of.promised.n_unscored if of.promised is not None else 0, False
     n_more, short = _lacking(promise, of, index, are_scored=False)
-    if n_unscored and _lacking(promise, of, index, are_scored=True)[0] != 0:
-        n_unscored = 0
+    if n_unscored:
+        n_beside, of_strata = _lacking(promise, of, index, are_scored=True)
+        if n_beside is None or (n_more is not None and n_beside >= n_more):
+            n_unscored = 0
+        elif n_beside:
+            n_more, short, are_both_needed = n_beside, of_strata, True
     if n_more is None and not n_unscored:
         return None
     n_more = n_more or 0
     short = short or questions_of_cells(_shares(_benign_cells(of, promise.cells)), n_more)
     more = _more("promise", "calibration", "benign", n_more, short, of.n_benign)
     more["promised"], more["n_unscored"] = promise.guarantee.in_words(), n_unscored
+    more["are_both_needed"] = are_both_needed
     return more
+
+
+def n_to_collect(more: MoreFacts) -> int:
+    """Count the questions that have to be collected, where scores for those at hand are given as asked."""
+    return 0 if more["n_unscored"] and not more["are_both_needed"] else more["n"]
 
 
 def _lacking(
@@ -266,6 +276,7 @@ def _more(
         monitor="",
         promised="",
         n_unscored=0,
+        are_both_needed=False,
         alpha_at_hand=None,
         calibration_share=0.0,
     )

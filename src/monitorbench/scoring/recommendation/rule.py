@@ -50,6 +50,7 @@ from monitorbench.scoring.recommendation.more import (
     more_for_budget,
     more_for_difference,
     more_for_promise,
+    n_to_collect,
 )
 
 _MOST_NUMBERS = 2 * 10**8
@@ -263,14 +264,14 @@ def _least_missing(
             cells = promise.cells if promise is not None else cell_names(monitor.held)
             lacking.append(more_for_budget(monitor.allowed, cells, costs, without_reading))
         if lacking and all(each is not None for each in lacking):
-            most = max((each for each in lacking if each), key=lambda each: each["n"])
+            most = max((each for each in lacking if each), key=n_to_collect)
             needed.append((most, monitor, promise, worth_it is not None))
     if not needed:
         return None
     # What leads to a threshold that is worth it comes before any other, and scores for questions that are
     # there before any question that is not.
     more, monitor, promise, _ = min(
-        needed, key=lambda each: (not each[3], not each[0]["n_unscored"], each[0]["n"])
+        needed, key=lambda each: (not each[3], n_to_collect(each[0]), each[0]["n_unscored"])
     )
     more["monitor"] = monitor.monitor
     if more["why"] == "promise" and promise is not None:
