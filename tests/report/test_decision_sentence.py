@@ -182,7 +182,7 @@ def test_what_to_collect_is_said_cell_by_cell() -> None:
             "Don't deploy yet: collect 104 more benign questions of the cells (category/task) a/qa (35), "
             f"b/qa (34), c/qa (30) {others} in the calibration split (120 are there), to promise at most 2 % "
             "false alarms with 95 % confidence. Today's questions can promise 3 % for careful "
-            "(calibrate.alpha=0.03). "
+            "(calibrate.alpha=0.03); the test split then says whether it pays. "
             "AUROC so far: careful .93 [.91–.95], quick .93 [.91–.95]."
         )
     more["by_cell"] = {"a/qa": 104}

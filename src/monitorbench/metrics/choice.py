@@ -137,7 +137,8 @@ class MoreFacts(TypedDict):
     are_both_needed: bool
     """Whether scores alone would not do, so that `n` questions are needed beside them, not in their place."""
     alpha_at_hand: float | None
-    """Least share of false alarms, in whole percents up to 30, that `monitor` could promise today."""
+    """Least share of false alarms, in whole percents up to 30, that `monitor` could promise today
+    at a threshold that costs less than reading nothing on the calibration split."""
     calibration_share: float
     """Share of an imported file's groups that goes to the calibration split; 0 where the split is given."""
 

@@ -17,9 +17,12 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.choice import Labelled, MoreFacts, Needed, Why
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.cost import Costs
 from monitorbench.metrics.guarantees.allowed import (
+    AlertBudget,
     Allowed,
     allowed,
+    first_worth_it,
     questions_for_budget,
     questions_for_promise,
 )
@@ -32,7 +35,14 @@ from monitorbench.metrics.guarantees.order_statistic import (
     question_weights,
 )
 from monitorbench.metrics.guarantees.threshold import guaranteed_threshold
-from monitorbench.metrics.regret import Suspicion, suspicion
+from monitorbench.metrics.regret import (
+    Suspicion,
+    cost_without_reading,
+    costs_along,
+    first_flagged,
+    rates_along,
+    suspicion,
+)
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import guarantee_of
@@ -122,15 +132,22 @@ def _lacking(
     return (0, {}) if found.lacking is None else (found.lacking.n_more, found.lacking.by_stratum)
 
 
-def alpha_at_hand(promise: Promise, calibration: Suspicion) -> float | None:
-    """Find the least larger alpha, in whole percents, that a threshold which flags misbehavior promises.
+def alpha_at_hand(
+    promise: Promise, calibration: Suspicion, budget: AlertBudget | None, stakes: Costs
+) -> float | None:
+    """Find the least larger alpha, in whole percents, that a threshold which is worth it promises.
 
+    Worth it is a threshold within the budget that costs less than reading nothing on the calibration split.
     None where `_MOST_ALPHA` is not enough.
     """
+    without_reading = cost_without_reading(stakes, everything=budget is None)
     for percent in range(int(100 * promise.guarantee.alpha + 1e-9) + 1, round(100 * _MOST_ALPHA) + 1):
         guarantee = promise.guarantee._replace(alpha=percent / 100)
-        thresholds = allowed(calibration, guarantee, promise.weights, None)
-        if (thresholds.bad.first < thresholds.n_promised).any():
+        found = allowed(calibration, guarantee, promise.weights, budget)
+        first = first_flagged(calibration.values, found.thresholds)
+        rates = rates_along(first, len(found.thresholds), calibration.is_misbehavior, calibration.weights)
+        index = first_worth_it(costs_along(rates, stakes), without_reading)
+        if index is not None and index < found.n:
             return guarantee.alpha
     return None
 
@@ -141,7 +158,9 @@ def has_calibration_split(data: Path) -> bool:
     return bool(splits.get(Split.CALIBRATION.value, {}).get("samples"))
 
 
-def more_for_any_scores(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts | None:
+def more_for_any_scores(
+    calibrate: Calibrate, n_candidates: int, data: Path, stakes: Costs
+) -> MoreFacts | None:
     """Say what the calibration split lacks for the promise under any scores; None where there is no split."""
     if not has_calibration_split(data):
         return None
@@ -165,7 +184,7 @@ def more_for_any_scores(calibrate: Calibrate, n_candidates: int, data: Path) -> 
     thresholds = allowed(of_any, promise.guarantee, promise.weights, None)
     more = None if thresholds.n_promised else more_for_promise(promise, thresholds, None)
     if more is not None:
-        more["alpha_at_hand"] = alpha_at_hand(promise, of_any)
+        more["alpha_at_hand"] = alpha_at_hand(promise, of_any, None, stakes)
     return more
 
 

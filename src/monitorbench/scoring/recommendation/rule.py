@@ -275,7 +275,7 @@ def _least_missing(
     )
     more["monitor"] = monitor.monitor
     if more["why"] == "promise" and promise is not None:
-        more["alpha_at_hand"] = alpha_at_hand(promise, monitor.calibration)
+        more["alpha_at_hand"] = alpha_at_hand(promise, monitor.calibration, monitor.allowed.budget, stakes)
     return more
 
 
