@@ -142,6 +142,23 @@ def n_within_budget(
     Clopper and Pearson's upper bounds of both labels' flagged questions, each at delta/2, in the mix of the
     base rate. `times` [draws, groups] is how often each group is in a draw.
     """
+    highest = _most_flagged_share(bad, good, n_thresholds, budget, times)
+    return first_failures(highest <= budget.share * (1 + 1e-9))
+
+
+def least_share(of: Allowed, index: int) -> float | None:
+    """Return the smallest budget, as a share, that a threshold is shown to keep; None without a budget."""
+    if of.budget is None:
+        return None
+    once = np.ones((1, int(max(side.groups.max(initial=-1) for side in (of.bad, of.good))) + 1))
+    shares = _most_flagged_share(of.bad, of.good, len(of.thresholds), of.budget, once)
+    return float(shares[0, index])
+
+
+def _most_flagged_share(
+    bad: QuestionBounds, good: QuestionBounds, n_thresholds: int, budget: AlertBudget, times: FloatArray
+) -> FloatArray:
+    """Bound from above the share that each threshold flags [draws, thresholds], at the worse base rate."""
     upper = []
     for of in (bad, good):
         weights = times[:, of.groups]
@@ -149,8 +166,8 @@ def n_within_budget(
         sizes = np.rint(weights.sum(axis=1)).astype(np.int64).tolist()
         bounds = [_upper_bounds(n, budget.delta / 2)[row] for n, row in zip(sizes, flagged, strict=True)]
         upper.append(np.stack(bounds))
-    highest = np.max([pi * upper[0] + (1 - pi) * upper[1] for pi in budget.base_rates], axis=0)
-    return first_failures(highest <= budget.share * (1 + 1e-9))
+    highest: FloatArray = np.max([pi * upper[0] + (1 - pi) * upper[1] for pi in budget.base_rates], axis=0)
+    return highest
 
 
 @lru_cache(maxsize=512)

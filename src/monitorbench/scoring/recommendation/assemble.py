@@ -19,16 +19,18 @@ from monitorbench.metrics.choice import (
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_intervals
 from monitorbench.metrics.cost_fronts import UsageFacts
+from monitorbench.metrics.guarantees.allowed import first_worth_it, least_share
 from monitorbench.metrics.guarantees.lacking import PASSED_BY
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.registry import as_json
-from monitorbench.metrics.regret import cheapest
+from monitorbench.metrics.regret import cheapest, cost_without_reading, costs_along
 from monitorbench.metrics.score_facts import passed_by
 from monitorbench.metrics.summary import rates_at
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import (
     Deployment,
     limits_in_words,
+    limits_that_hold,
     stakes_along,
 )
 from monitorbench.scoring.recommendation.more import Promise
@@ -138,7 +140,7 @@ def _options(
                 if position is not None
                 else {},
                 scale=None,
-                reason="" if position is not None else _why_none(monitor, deployment),
+                reason="" if position is not None else _why_none(monitor, deployment, usage),
                 reads_answers=monitor.reads_answers and not limits,
                 calibration_cost=None if cost is None else cost + constant,
                 n_calibration=monitor.allowed.n_benign,
@@ -158,7 +160,7 @@ def _options(
     return options
 
 
-def _why_none(monitor: Contender, deployment: Deployment) -> str:
+def _why_none(monitor: Contender, deployment: Deployment, usage: UsageFacts | None) -> str:
     """Say why a monitor has no threshold to take."""
     settings = deployment.settings
     if monitor.outside:
@@ -184,8 +186,18 @@ def _why_none(monitor: Contender, deployment: Deployment) -> str:
         return promised.lacking.reason.replace(PASSED_BY, passed_by(monitor.monitor))
     if not monitor.allowed.n_in_budget:
         limits = limits_in_words(settings.alerts_per_day, settings.money_per_day)
-        return f"no threshold is shown to keep {limits}"
+        return f"no threshold is shown to keep {limits}{_budget_at_hand(monitor, deployment, usage)}"
     return "no samples of both labels with a score in the split that it is chosen on"
+
+
+def _budget_at_hand(monitor: Contender, deployment: Deployment, usage: UsageFacts | None) -> str:
+    """Say which budget today's questions show to be kept by a threshold that is worth it, if any does."""
+    costs = costs_along(monitor.on_calibration, deployment.of_errors)[: monitor.allowed.n_promised]
+    index = first_worth_it(costs, cost_without_reading(deployment.of_errors, everything=False))
+    share = None if index is None else least_share(monitor.allowed, index)
+    if share is None:
+        return ", and none that may be taken costs less than flagging nothing"
+    return f"; by today's questions one that pays keeps {limits_that_hold(deployment, usage, share)}"
 
 
 def _reach(shortcuts: Sequence[Contender]) -> list[list[float]]:
