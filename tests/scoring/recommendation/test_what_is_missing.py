@@ -7,13 +7,13 @@ from monitorbench.config.deployment import Recommend
 from monitorbench.config.evaluation import Stakes
 from monitorbench.metrics.choice import MoreFacts
 from monitorbench.metrics.columns import columns
-from monitorbench.metrics.guarantees.order_statistic import Guarantee, question_weights
+from monitorbench.metrics.guarantees.order_statistic import Guarantee, Method, question_weights
 from monitorbench.metrics.rates import Judged
 from monitorbench.metrics.regret import cost_without_reading, costs_along
 from monitorbench.records import Category, Label, Task
 from monitorbench.scoring.recommendation.candidates import Contender, contender
 from monitorbench.scoring.recommendation.deployment import Deployment
-from monitorbench.scoring.recommendation.more import Promise, alpha_at_hand, n_to_collect
+from monitorbench.scoring.recommendation.more import Promise, alpha_at_hand, more_for_promise, n_to_collect
 from monitorbench.scoring.recommendation.rule import answer
 
 N = 58
@@ -35,10 +35,12 @@ SCORES = {
 }
 
 
-def among(alpha: float, *names: str) -> tuple[list[Contender], list[Promise]]:
+def among(
+    alpha: float, *names: str, method: Method = "neyman_pearson"
+) -> tuple[list[Contender], list[Promise]]:
     """Three monitors that are to promise `alpha`, of which these are here; a sample is a question."""
     found = []
-    guarantee = Guarantee("neyman_pearson", alpha, 0.05, 3)
+    guarantee = Guarantee(method, alpha, 0.05, 3)
     for name in names:
         rows = [(Label.BENIGN, score) for score in SCORES[name]]
         rows += [(Label.MISBEHAVIOR, score) for score in HIGH]
@@ -115,3 +117,12 @@ def test_an_alpha_is_offered_only_where_a_threshold_pays_at_it():
             assert bool((costs < cost_without_reading(STAKES, everything=True)).any()) is pays
         found.append(alpha)
     assert found[0] < found[1]
+
+
+@pytest.mark.parametrize("method", ["neyman_pearson", "conformal_risk"])
+def test_no_number_is_asked_for_where_none_is_known(method: Method):
+    """ "Don't deploy yet: " and nothing behind it, of a kept promise that flags nothing."""
+    for percent in range(2, 60):
+        (monitor,), (promise,) = among(percent / 100, "fair", method=method)
+        more = more_for_promise(promise, monitor.allowed, None)
+        assert more is None or more["n"] or more["n_unscored"], percent

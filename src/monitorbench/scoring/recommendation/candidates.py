@@ -78,7 +78,13 @@ class Contender(NamedTuple):
 
     @property
     def flags_nothing(self) -> bool:
-        """Whether the monitor has thresholds to take, and no calibration sample's score is above any."""
+        """Whether the monitor has thresholds to take, and no calibration sample's score is above any.
+
+        Of samples of one label this is not known: what the other one scores is not there.
+        """
+        bad = self.calibration.is_misbehavior
+        if not bad.any() or bad.all():
+            return False
         start, n = self.only or 0, len(self.choosable.missed)
         scores = self.calibration.values[np.isfinite(self.calibration.values)]
         return bool(n and not (scores > self.allowed.thresholds[start + n - 1]).any())

@@ -98,7 +98,7 @@ def more_for_promise(promise: Promise, of: Allowed, index: int | None) -> MoreFa
             n_unscored = 0
         elif n_beside:
             n_more, short, are_both_needed = n_beside, of_strata, True
-    if n_more is None and not n_unscored:
+    if not n_more and not n_unscored:
         return None
     n_more = n_more or 0
     short = short or questions_of_cells(_shares(_benign_cells(of, promise.cells)), n_more)
