@@ -184,10 +184,15 @@ def _why_none(monitor: Contender, deployment: Deployment, usage: UsageFacts | No
     if (promised := monitor.allowed.promised) is not None and promised.lacking is not None:
         # How many questions lead to a threshold that is worth it is `more`; to any is another number.
         return promised.lacking.reason.replace(PASSED_BY, passed_by(monitor.monitor))
-    if not monitor.allowed.n_in_budget:
+    are_both_there = len(np.unique(monitor.calibration.is_misbehavior)) == 2
+    if are_both_there and not monitor.allowed.n_in_budget:
         limits = limits_in_words(settings.alerts_per_day, settings.money_per_day)
         return f"no threshold is shown to keep {limits}{_budget_at_hand(monitor, deployment, usage)}"
-    return "no samples of both labels with a score in the split that it is chosen on"
+    lacks = "benign samples" if monitor.calibration.is_misbehavior.any() else "samples of misbehavior"
+    return (
+        f"no {lacks} in the split that it is chosen on, so that no threshold can be weighed; collect some, "
+        "for both splits"
+    )
 
 
 def _budget_at_hand(monitor: Contender, deployment: Deployment, usage: UsageFacts | None) -> str:
