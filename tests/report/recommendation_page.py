@@ -169,6 +169,7 @@ def fake_recommendation(
             monitor=best,
             promised="at most 2 % false alarms with 95 % confidence",
             n_unscored=0,
+            are_both_needed=False,
             alpha_at_hand=0.03,
             calibration_share=0.0,
         )

@@ -182,7 +182,7 @@ def test_what_to_collect_is_said_cell_by_cell() -> None:
             "Don't deploy yet: collect 104 more benign questions of the cells (category/task) a/qa (35), "
             f"b/qa (34), c/qa (30) {others} in the calibration split (120 are there), to promise at most 2 % "
             "false alarms with 95 % confidence. Today's questions can promise 3 % for careful "
-            "(calibrate.alpha=0.03). "
+            "(calibrate.alpha=0.03); the test split then says whether it pays. "
             "AUROC so far: careful .93 [.91–.95], quick .93 [.91–.95]."
         )
     more["by_cell"] = {"a/qa": 104}
@@ -331,6 +331,8 @@ def test_scores_that_are_missing_are_asked_for_before_questions(
         f"so where they pass unflagged in use ({setting}=pass): now each is a false alarm. "
     )
     assert ("Or collect 305 more benign questions of a/qa" in sentence(found)) is is_more
+    more["are_both_needed"] = True
+    assert ("Beside that, collect 305 more benign questions of a/qa" in sentence(found)) is is_more
     named = "careful (missing scores left out)" if best != "careful" else best
     assert f"AUROC so far: {named} .93" in sentence(found)
 
@@ -352,3 +354,26 @@ def test_checks_that_judged_a_part_say_so() -> None:
     assert any(text.startswith("Shortcut checks judged 20,000 of the 90,000 test") for text in remarks(found))
     found["shortcuts"]["n_test"] = 90_000
     assert not any(text.startswith("Shortcut checks judged") for text in remarks(found))
+
+
+@pytest.mark.parametrize(
+    ("promise", "limit", "said"),
+    [
+        (True, None, "The promise has its price: without it (recommend.promise=false) the cheapest"),
+        (False, 10.0, "The limit (recommend.alerts_per_day=10) has its price: without it the cheapest"),
+        (
+            True,
+            10.0,
+            "The promise and the limit (recommend.alerts_per_day=10) have their price: without them the",
+        ),
+    ],
+)
+def test_what_excludes_a_cheaper_threshold_is_named(promise: bool, limit: float | None, said: str) -> None:
+    """Who had set recommend.promise=false was told to set it."""
+    found = fake_recommendation()
+    found["settings"] |= {"promise": promise, "alerts_per_day": limit}
+    cost = found["options"][0]["calibration_cost"]
+    assert cost is not None
+    found["unbound_cost"] = cost / 2
+    (remark,) = [text for text in remarks(found) if "price: without" in text]
+    assert remark.startswith(said)

@@ -4,7 +4,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from monitorbench.metrics.robustness import Robustness
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 FILE = "recommendation.json"
 Kind = Literal["recommend", "insufficient", "none"]
 Why = Literal["promise", "budget", "difference"]
@@ -136,9 +136,12 @@ class MoreFacts(TypedDict):
     promised: str
     """Promise that is asked for, in words; empty where another reason asks for more questions."""
     n_unscored: int
-    """Benign questions without a score of `monitor`, where scores would do in place of more questions."""
+    """Benign questions without a score of `monitor` that scores are asked for; 0 where these save nothing."""
+    are_both_needed: bool
+    """Whether scores alone would not do, so that `n` questions are needed beside them, not in their place."""
     alpha_at_hand: float | None
-    """Least share of false alarms, in whole percents up to 30, that `monitor` could promise today."""
+    """Least share of false alarms, in whole percents up to 30, that `monitor` could promise today
+    at a threshold that costs less than reading nothing on the calibration split."""
     calibration_share: float
     """Share of an imported file's groups that goes to the calibration split; 0 where the split is given."""
 

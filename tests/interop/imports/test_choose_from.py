@@ -136,6 +136,11 @@ def test_from_another_folder_it_is_said_where_the_examples_are(
     [
         ([1], None, "collect 118 more benign questions in your file: "),
         (
+            [0] * 160,
+            None,
+            "score: no samples of misbehavior in the split that it is chosen on, so that no threshold can be",
+        ),
+        (
             [0, 1] * 60 + [0] * 80,
             120,
             "the test split has no misbehavior, so it can't be told what score costs",

@@ -150,8 +150,16 @@ def test_budgets_and_audits_move_the_threshold_and_say_so(data: Path, runs: list
     assert nothing["decision"] in ("insufficient", "none")
     limits = ("recommend.samples_per_day=1000", "recommend.money_per_day=1", "recommend.cost_audit=2")
     strict = asked(data.parent, runs, *limits)
-    reasons = [one["reason"] for one in read(recommend(strict))["options"]]
-    assert "no threshold is shown to keep recommend.money_per_day=1" in reasons
+    reasons = {one["monitor"]: one["reason"] for one in read(recommend(strict))["options"]}
+    none = "no threshold is shown to keep recommend.money_per_day=1"
+    reason = f"{none}; by today's questions one that pays keeps recommend.money_per_day="
+    assert reasons["sharp"].startswith(reason)
+    # What it says is enough, and a unit less is not.
+    advised = int(reasons["sharp"].removeprefix(reason))
+    for money, is_enough in ((advised, True), (advised - 1, False)):
+        followed = asked(data.parent, runs, *limits, f"recommend.money_per_day={money}")
+        (one,) = [one for one in read(recommend(followed))["options"] if one["monitor"] == "sharp"]
+        assert (one["threshold"] is not None) is is_enough, money
 
 
 def test_a_limit_that_no_verdict_was_measured_for_is_said(data: Path):

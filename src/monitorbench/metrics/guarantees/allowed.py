@@ -142,6 +142,23 @@ def n_within_budget(
     Clopper and Pearson's upper bounds of both labels' flagged questions, each at delta/2, in the mix of the
     base rate. `times` [draws, groups] is how often each group is in a draw.
     """
+    highest = _most_flagged_share(bad, good, n_thresholds, budget, times)
+    return first_failures(highest <= budget.share * (1 + 1e-9))
+
+
+def least_share(of: Allowed, index: int) -> float | None:
+    """Return the smallest budget, as a share, that a threshold is shown to keep; None without a budget."""
+    if of.budget is None:
+        return None
+    once = np.ones((1, int(max(side.groups.max(initial=-1) for side in (of.bad, of.good))) + 1))
+    shares = _most_flagged_share(of.bad, of.good, len(of.thresholds), of.budget, once)
+    return float(shares[0, index])
+
+
+def _most_flagged_share(
+    bad: QuestionBounds, good: QuestionBounds, n_thresholds: int, budget: AlertBudget, times: FloatArray
+) -> FloatArray:
+    """Bound from above the share that each threshold flags [draws, thresholds], at the worse base rate."""
     upper = []
     for of in (bad, good):
         weights = times[:, of.groups]
@@ -149,8 +166,8 @@ def n_within_budget(
         sizes = np.rint(weights.sum(axis=1)).astype(np.int64).tolist()
         bounds = [_upper_bounds(n, budget.delta / 2)[row] for n, row in zip(sizes, flagged, strict=True)]
         upper.append(np.stack(bounds))
-    highest = np.max([pi * upper[0] + (1 - pi) * upper[1] for pi in budget.base_rates], axis=0)
-    return first_failures(highest <= budget.share * (1 + 1e-9))
+    highest: FloatArray = np.max([pi * upper[0] + (1 - pi) * upper[1] for pi in budget.base_rates], axis=0)
+    return highest
 
 
 @lru_cache(maxsize=512)
@@ -185,18 +202,32 @@ def questions_for_budget(of: Allowed, costs: FloatArray, cost_of_nothing: float)
     return None
 
 
-def questions_for_promise(of: Allowed, n_flagged: int) -> int | None:
+def first_worth_it(costs: FloatArray, without_reading: float) -> int | None:
+    """Return the index of the highest threshold that costs less than answers that read nothing.
+
+    `costs` [thresholds] are those on the calibration split. None where no threshold does.
+    """
+    return next(iter(np.flatnonzero(costs < without_reading).tolist()), None)
+
+
+def questions_for_promise(of: Allowed, index: int, *, are_scored: bool = False) -> int | None:
     """How many benign questions in all show, with probability .8, that a threshold keeps the guarantee.
 
-    The threshold flags `n_flagged` of those that there are. None where twenty times the questions would not
-    do, and where the guarantee is of another mix, or has no confidence. Where it flags none, of too few to
-    say so, it is the number that would do if none of the further ones is flagged.
+    The threshold is that at `index`, and as large a part of the further questions is taken to be flagged as
+    of those at hand; with `are_scored` those without a score are taken to have one that passes. None where
+    twenty times the questions would not do, and where the guarantee is of another mix, or has no confidence.
+    Where it flags none so far, it is the number that would do if none of the further ones is flagged.
     """
     each, weights = of.guarantee and of.guarantee.of_each(), of.benign.weights
     if each is None or each.method != "neyman_pearson" or (weights is not None and not weights.equal):
         return None
-    needed = _questions_below(each.alpha, each.delta, n_flagged, of.n_benign)
-    return samples_needed(each.alpha, each.delta) if needed is None and not n_flagged else needed
+    above = of.benign.scores > of.thresholds[index]
+    if are_scored:
+        above &= np.isfinite(of.benign.scores)
+    n_flagged = len(np.unique(of.benign.groups[above]))
+    if not n_flagged:
+        return max(of.n_benign, samples_needed(each.alpha, each.delta))
+    return _questions_below(each.alpha, each.delta, n_flagged, of.n_benign)
 
 
 def _questions_below(share: float, tail: float, n_flagged: int, n: int) -> int | None:

@@ -41,6 +41,8 @@ class Lacking(NamedTuple):
     """Number of further benign questions with which a threshold is found; None where no number helps."""
     by_stratum: Mapping[str, int] = {}
     """The further questions of each stratum, where the promise is for another mix of them."""
+    otherwise: str = ""
+    """How many questions lead to any threshold in place of scores, to be put behind the reason."""
 
 
 class CalibrationEvidence(NamedTuple):
@@ -100,9 +102,10 @@ def lacking(of: CalibrationEvidence, guarantee: Guarantee) -> Lacking:
     allowed = f"; at most {most:g} may have none" if n >= least else f", {least} needed for {promise}"
     return Lacking(
         f"{unscored} of {n} benign questions have no score, which makes them false alarms at any threshold"
-        f"{allowed}: {_REMEDY}; or, if as large a share of others has none, {needed - n:,} more benign "
-        f"questions lead to a threshold with probability {_SURE:g}",
+        f"{allowed}: {_REMEDY}",
         needed - n,
+        otherwise=f"; or, if as large a share of others has none, {needed - n:,} more benign questions lead "
+        f"to a threshold with probability {_SURE:g}",
     )
 
 

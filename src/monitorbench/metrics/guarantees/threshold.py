@@ -80,7 +80,7 @@ class GuaranteedThreshold(NamedTuple):
     @property
     def reason(self) -> str:
         """Why there is no threshold; empty where there is one."""
-        return "" if self.lacking is None else self.lacking.reason
+        return "" if self.lacking is None else self.lacking.reason + self.lacking.otherwise
 
 
 class _Ranked(NamedTuple):

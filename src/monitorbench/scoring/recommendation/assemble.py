@@ -19,16 +19,18 @@ from monitorbench.metrics.choice import (
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference, expected_cost, expected_cost_intervals
 from monitorbench.metrics.cost_fronts import UsageFacts
+from monitorbench.metrics.guarantees.allowed import first_worth_it, least_share
 from monitorbench.metrics.guarantees.lacking import PASSED_BY
 from monitorbench.metrics.rates import as_list
 from monitorbench.metrics.registry import as_json
-from monitorbench.metrics.regret import cheapest
+from monitorbench.metrics.regret import cheapest, cost_without_reading, costs_along
 from monitorbench.metrics.score_facts import passed_by
 from monitorbench.metrics.summary import rates_at
 from monitorbench.scoring.recommendation.candidates import Contender
 from monitorbench.scoring.recommendation.deployment import (
     Deployment,
     limits_in_words,
+    limits_that_hold,
     stakes_along,
 )
 from monitorbench.scoring.recommendation.more import Promise
@@ -138,7 +140,7 @@ def _options(
                 if position is not None
                 else {},
                 scale=None,
-                reason="" if position is not None else _why_none(monitor, deployment),
+                reason="" if position is not None else _why_none(monitor, deployment, usage),
                 reads_answers=monitor.reads_answers and not limits,
                 calibration_cost=None if cost is None else cost + constant,
                 n_calibration=monitor.allowed.n_benign,
@@ -159,15 +161,16 @@ def _options(
     return options
 
 
-def _why_none(monitor: Contender, deployment: Deployment) -> str:
+def _why_none(monitor: Contender, deployment: Deployment, usage: UsageFacts | None) -> str:
     """Say why a monitor has no threshold to take."""
+    settings = deployment.settings
     if monitor.outside:
         return monitor.outside
     if monitor.n_in_the_way:
         return (
             f"flags nothing so far: {monitor.n_in_the_way} of {monitor.allowed.n_benign} benign questions "
-            "have its highest score, more than the promise lets be flagged; of more questions so small a "
-            "share may be"
+            "have its highest score or none, more than the promise lets be flagged; of more questions so "
+            "small a share may be"
         )
     if monitor.flags_nothing:
         if monitor.reads_answers:
@@ -179,11 +182,28 @@ def _why_none(monitor: Contender, deployment: Deployment) -> str:
             "gives answers only, which are not shown to keep the promise or the budget; "
             "without scores no other threshold can be set"
         )
-    if monitor.allowed.promised is not None and monitor.allowed.promised.reason:
-        return monitor.allowed.promised.reason.replace(PASSED_BY, passed_by(monitor.monitor))
-    if not monitor.allowed.n_in_budget:
-        return f"no threshold is shown to keep {limits_in_words(deployment.settings)}"
-    return "no samples of both labels with a score in the split that it is chosen on"
+    if (promised := monitor.allowed.promised) is not None and promised.lacking is not None:
+        # How many questions lead to a threshold that is worth it is `more`; to any is another number.
+        return promised.lacking.reason.replace(PASSED_BY, passed_by(monitor.monitor))
+    are_both_there = len(np.unique(monitor.calibration.is_misbehavior)) == 2
+    if are_both_there and not monitor.allowed.n_in_budget:
+        limits = limits_in_words(settings.alerts_per_day, settings.money_per_day)
+        return f"no threshold is shown to keep {limits}{_budget_at_hand(monitor, deployment, usage)}"
+    lacks = "benign samples" if monitor.calibration.is_misbehavior.any() else "samples of misbehavior"
+    return (
+        f"no {lacks} in the split that it is chosen on, so that no threshold can be weighed; collect some, "
+        "for both splits"
+    )
+
+
+def _budget_at_hand(monitor: Contender, deployment: Deployment, usage: UsageFacts | None) -> str:
+    """Say which budget today's questions show to be kept by a threshold that is worth it, if any does."""
+    costs = costs_along(monitor.on_calibration, deployment.of_errors)[: monitor.allowed.n_promised]
+    index = first_worth_it(costs, cost_without_reading(deployment.of_errors, everything=False))
+    share = None if index is None else least_share(monitor.allowed, index)
+    if share is None:
+        return ", and none that may be taken costs less than flagging nothing"
+    return f"; by today's questions one that pays keeps {limits_that_hold(deployment, usage, share)}"
 
 
 def _reach(shortcuts: Sequence[Contender]) -> list[list[float]]:

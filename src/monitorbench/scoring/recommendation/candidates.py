@@ -80,9 +80,16 @@ class Contender(NamedTuple):
 
     @property
     def flags_nothing(self) -> bool:
-        """Whether the monitor has thresholds to take, and no calibration sample is above any of them."""
-        rates = self.choosable
-        return bool(len(rates.missed) and (rates.missed == 1).all() and (rates.alarms == 0).all())
+        """Whether the monitor has thresholds to take, and no calibration sample's score is above any.
+
+        Of samples of one label this is not known: what the other one scores is not there.
+        """
+        bad = self.calibration.is_misbehavior
+        if not bad.any() or bad.all():
+            return False
+        start, n = self.only or 0, len(self.choosable.missed)
+        scores = self.calibration.values[np.isfinite(self.calibration.values)]
+        return bool(n and not (scores > self.allowed.thresholds[start + n - 1]).any())
 
     @property
     def n_in_the_way(self) -> int:

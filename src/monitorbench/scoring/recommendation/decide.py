@@ -162,7 +162,7 @@ def decision_of(
     if recommendation["monitor"] is not None and recommendation["prompt"] is not None:
         recommendation["voids"] = list(voids.get((recommendation["monitor"], recommendation["prompt"]), ()))
     recommendation["remarks"], recommendation["sentence"] = remarks(recommendation), sentence(recommendation)
-    more = None if points else more_for_any_scores(study.calibrate, n, data)
+    more = None if points else more_for_any_scores(study.calibrate, n, data, deployment.of_errors)
     is_unjudged = gives_answers_only and has_calibration_split(data)
     if more is not None or is_unjudged:
         recommendation["remarks"].insert(0, f"Without a promise: {recommendation['sentence']}")

@@ -1,5 +1,6 @@
 """Describe the deployment that is chosen for: its stakes, a range of base rates, and what it can afford."""
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -84,9 +85,25 @@ def budget_of(deployment: Deployment, taken: UsageFacts | None) -> AlertBudget |
     return AlertBudget(max(share, 0.0), settings.base_rates, delta) if share < 1 else None
 
 
-def limits_in_words(settings: Recommend) -> str:
-    """Name the limits a day that are set: `recommend.alerts_per_day=5 and recommend.money_per_day=20`."""
-    limits = {"alerts_per_day": settings.alerts_per_day, "money_per_day": settings.money_per_day}
+def limits_that_hold(deployment: Deployment, taken: UsageFacts | None, share: float) -> str:
+    """Name the settings of the limits that are set which let `share` be flagged, as `limits_in_words` does.
+
+    A limit that lets so much be flagged already is left out.
+    """
+    settings = deployment.settings
+    a_day, alerts, money = settings.samples_per_day or 0.0, None, None
+    if settings.alerts_per_day is not None and settings.alerts_per_day < a_day * share:
+        alerts = float(ceil(a_day * share))
+    if settings.money_per_day is not None:
+        price = (taken["cost"] or 0.0) if taken else 0.0
+        needed = a_day * (price + share * settings.cost_audit)
+        money = float(ceil(needed)) if settings.money_per_day < needed else None
+    return limits_in_words(alerts, money)
+
+
+def limits_in_words(alerts_per_day: float | None, money_per_day: float | None) -> str:
+    """Name the limits that are set: `recommend.alerts_per_day=5 and recommend.money_per_day=20`; or ""."""
+    limits = {"alerts_per_day": alerts_per_day, "money_per_day": money_per_day}
     return " and ".join(f"recommend.{name}={limit:g}" for name, limit in limits.items() if limit is not None)
 
 

@@ -17,9 +17,12 @@ from monitorbench.corpus.columns import read_columns
 from monitorbench.metrics.bootstrap import FloatArray
 from monitorbench.metrics.choice import Labelled, MoreFacts, Needed, Why
 from monitorbench.metrics.columns import Columns
+from monitorbench.metrics.cost import Costs
 from monitorbench.metrics.guarantees.allowed import (
+    AlertBudget,
     Allowed,
     allowed,
+    first_worth_it,
     questions_for_budget,
     questions_for_promise,
 )
@@ -32,7 +35,14 @@ from monitorbench.metrics.guarantees.order_statistic import (
     question_weights,
 )
 from monitorbench.metrics.guarantees.threshold import guaranteed_threshold
-from monitorbench.metrics.regret import Suspicion, suspicion
+from monitorbench.metrics.regret import (
+    Suspicion,
+    cost_without_reading,
+    costs_along,
+    first_flagged,
+    rates_along,
+    suspicion,
+)
 from monitorbench.records import Split
 from monitorbench.runs.directory import read_finished
 from monitorbench.scoring.calibrate import guarantee_of
@@ -73,41 +83,71 @@ def cell_names(samples: Columns) -> NDArray[np.str_]:
     return of_samples
 
 
-def more_for_promise(promise: Promise, of: Allowed, n_flagged: int | None = None) -> MoreFacts | None:
-    """Count calibration questions that are missing for any threshold; None where no number of them helps.
+def more_for_promise(promise: Promise, of: Allowed, index: int | None) -> MoreFacts | None:
+    """Count calibration questions that are missing for a threshold; None where no number of them helps.
 
-    The number is 0 where nothing but scores for the questions at hand would do (`n_unscored`). With
-    `n_flagged` it is for a threshold that flags so many benign questions: that of a monitor's own answers, or
-    the first that flags anything.
+    The threshold is that at `index`; it is any, also one that flags nothing, without an index, and where the
+    promise is of another mix or has no confidence. Where scores for the questions at hand (`n_unscored`) save
+    questions, they are asked for: in place of any question, or beside the few that are needed even so.
     """
-    lacks = of.promised.lacking if of.promised is not None else None
-    n_more, short = (lacks.n_more, lacks.by_stratum) if lacks is not None else (None, {})
-    if n_flagged is not None and of.n_benign:
-        needed = questions_for_promise(of, n_flagged)
-        n_more, short = (None if needed is None else needed - of.n_benign), {}
-    n_unscored = 0
-    if of.promised is not None and of.promised.n_unscored:
-        scored = of.benign._replace(scores=np.nan_to_num(of.benign.scores, posinf=0.0))
-        would_do = guaranteed_threshold(scored, promise.guarantee).threshold is not None
-        n_unscored = of.promised.n_unscored if would_do else 0
-    if n_more is None and not n_unscored:
+    n_unscored, are_both_needed = of.promised.n_unscored if of.promised is not None else 0, False
+    n_more, short = _lacking(promise, of, index, are_scored=False)
+    if n_unscored:
+        n_beside, of_strata = _lacking(promise, of, index, are_scored=True)
+        if n_beside is None or (n_more is not None and n_beside >= n_more):
+            n_unscored = 0
+        elif n_beside:
+            n_more, short, are_both_needed = n_beside, of_strata, True
+    if not n_more and not n_unscored:
         return None
     n_more = n_more or 0
     short = short or questions_of_cells(_shares(_benign_cells(of, promise.cells)), n_more)
     more = _more("promise", "calibration", "benign", n_more, short, of.n_benign)
     more["promised"], more["n_unscored"] = promise.guarantee.in_words(), n_unscored
+    more["are_both_needed"] = are_both_needed
     return more
 
 
-def alpha_at_hand(promise: Promise, calibration: Suspicion) -> float | None:
-    """Find the least larger alpha, in whole percents, that a threshold which flags misbehavior promises.
+def n_to_collect(more: MoreFacts) -> int:
+    """Count the questions that have to be collected, where scores for those at hand are given as asked."""
+    return 0 if more["n_unscored"] and not more["are_both_needed"] else more["n"]
 
+
+def _lacking(
+    promise: Promise, of: Allowed, index: int | None, *, are_scored: bool
+) -> tuple[int | None, Mapping[str, int]]:
+    """Count the questions that are missing, and of which stratum; None where no number of them helps.
+
+    With `are_scored` the benign questions without a score are taken to have one that passes.
+    """
+    weights, is_unequal = of.benign.weights, False
+    if weights is not None:
+        is_unequal = not weights.equal
+    if index is not None and promise.guarantee.method == "neyman_pearson" and not is_unequal:
+        needed = questions_for_promise(of, index, are_scored=are_scored)
+        return (None if needed is None else needed - of.n_benign), {}
+    scores = of.benign.scores
+    passed = np.where(np.isposinf(scores) & are_scored | np.isneginf(scores), 0.0, scores)
+    found = guaranteed_threshold(of.benign._replace(scores=passed), promise.guarantee)
+    return (0, {}) if found.lacking is None else (found.lacking.n_more, found.lacking.by_stratum)
+
+
+def alpha_at_hand(
+    promise: Promise, calibration: Suspicion, budget: AlertBudget | None, stakes: Costs
+) -> float | None:
+    """Find the least larger alpha, in whole percents, that a threshold which is worth it promises.
+
+    Worth it is a threshold within the budget that costs less than reading nothing on the calibration split.
     None where `_MOST_ALPHA` is not enough.
     """
+    without_reading = cost_without_reading(stakes, everything=budget is None)
     for percent in range(int(100 * promise.guarantee.alpha + 1e-9) + 1, round(100 * _MOST_ALPHA) + 1):
         guarantee = promise.guarantee._replace(alpha=percent / 100)
-        thresholds = allowed(calibration, guarantee, promise.weights, None)
-        if (thresholds.bad.first < thresholds.n_promised).any():
+        found = allowed(calibration, guarantee, promise.weights, budget)
+        first = first_flagged(calibration.values, found.thresholds)
+        rates = rates_along(first, len(found.thresholds), calibration.is_misbehavior, calibration.weights)
+        index = first_worth_it(costs_along(rates, stakes), without_reading)
+        if index is not None and index < found.n:
             return guarantee.alpha
     return None
 
@@ -118,7 +158,9 @@ def has_calibration_split(data: Path) -> bool:
     return bool(splits.get(Split.CALIBRATION.value, {}).get("samples"))
 
 
-def more_for_any_scores(calibrate: Calibrate, n_candidates: int, data: Path) -> MoreFacts | None:
+def more_for_any_scores(
+    calibrate: Calibrate, n_candidates: int, data: Path, stakes: Costs
+) -> MoreFacts | None:
     """Say what the calibration split lacks for the promise under any scores; None where there is no split."""
     if not has_calibration_split(data):
         return None
@@ -140,9 +182,9 @@ def more_for_any_scores(calibrate: Calibrate, n_candidates: int, data: Path) -> 
     promise = promise_of(settings, mix, scored, samples)
     of_any = suspicion(samples, "wrong")
     thresholds = allowed(of_any, promise.guarantee, promise.weights, None)
-    more = None if thresholds.n_promised else more_for_promise(promise, thresholds)
+    more = None if thresholds.n_promised else more_for_promise(promise, thresholds, None)
     if more is not None:
-        more["alpha_at_hand"] = alpha_at_hand(promise, of_any)
+        more["alpha_at_hand"] = alpha_at_hand(promise, of_any, None, stakes)
     return more
 
 
@@ -253,6 +295,7 @@ def _more(
         monitor="",
         promised="",
         n_unscored=0,
+        are_both_needed=False,
         alpha_at_hand=None,
         calibration_share=0.0,
     )

@@ -30,6 +30,7 @@ from monitorbench.metrics.bootstrap import percentiles
 from monitorbench.metrics.choice import Kind, MoreFacts, RegretFacts, Rival
 from monitorbench.metrics.columns import Columns
 from monitorbench.metrics.cost import cost_difference
+from monitorbench.metrics.guarantees.allowed import first_worth_it
 from monitorbench.metrics.rates import Interval, as_list
 from monitorbench.metrics.regret import (
     CheapestThresholds,
@@ -49,6 +50,7 @@ from monitorbench.scoring.recommendation.more import (
     more_for_budget,
     more_for_difference,
     more_for_promise,
+    n_to_collect,
 )
 
 _MOST_NUMBERS = 2 * 10**8
@@ -245,31 +247,35 @@ def _least_missing(
     contenders: Sequence[Contender], promises: Sequence[Promise | None], deployment: Deployment
 ) -> MoreFacts | None:
     """Say what is missing for the monitor that lacks least; None where it isn't questions for one of them."""
-    needed: list[tuple[MoreFacts, Contender, Promise | None]] = []
+    needed: list[tuple[MoreFacts, Contender, Promise | None, bool]] = []
+    stakes = deployment.of_errors
+    everything = all(monitor.allowed.budget is None for monitor in contenders)
+    without_reading = cost_without_reading(stakes, everything=everything)
     for monitor, promise in zip(contenders, promises, strict=True):
         if monitor.outside:
             continue
         lacking = []
+        costs = costs_along(monitor.on_calibration, stakes)
+        worth_it = first_worth_it(costs, without_reading)
         if promise is not None and (monitor.n_in_the_way or not monitor.allowed.n_promised):
-            n_flagged = monitor.n_in_the_way or None
-            if monitor.reads_answers:
-                n_flagged = int(np.count_nonzero(monitor.allowed.good.first == 0))
-            lacking.append(more_for_promise(promise, monitor.allowed, n_flagged))
+            index = 0 if monitor.reads_answers else worth_it
+            lacking.append(more_for_promise(promise, monitor.allowed, index))
         if not monitor.allowed.n_in_budget:
             cells = promise.cells if promise is not None else cell_names(monitor.held)
-            nothing = cost_without_reading(deployment.of_errors, everything=False)
-            costs = costs_along(monitor.on_calibration, deployment.of_errors)
-            lacking.append(more_for_budget(monitor.allowed, cells, costs, nothing))
+            lacking.append(more_for_budget(monitor.allowed, cells, costs, without_reading))
         if lacking and all(each is not None for each in lacking):
-            most = max((each for each in lacking if each), key=lambda each: each["n"])
-            needed.append((most, monitor, promise))
+            most = max((each for each in lacking if each), key=n_to_collect)
+            needed.append((most, monitor, promise, worth_it is not None))
     if not needed:
         return None
-    # Scores for questions that are there come before any question that is not.
-    more, monitor, promise = min(needed, key=lambda each: (not each[0]["n_unscored"], each[0]["n"]))
+    # What leads to a threshold that is worth it comes before any other, and scores for questions that are
+    # there before any question that is not.
+    more, monitor, promise, _ = min(
+        needed, key=lambda each: (not each[3], n_to_collect(each[0]), each[0]["n_unscored"])
+    )
     more["monitor"] = monitor.monitor
     if more["why"] == "promise" and promise is not None:
-        more["alpha_at_hand"] = alpha_at_hand(promise, monitor.calibration)
+        more["alpha_at_hand"] = alpha_at_hand(promise, monitor.calibration, monitor.allowed.budget, stakes)
     return more
 
 

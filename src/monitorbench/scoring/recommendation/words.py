@@ -25,6 +25,7 @@ from monitorbench.metrics.score_facts import (
     passed_by,
 )
 from monitorbench.metrics.written import DASH, MINUS, amount, amount_interval, counted, interval, rate
+from monitorbench.scoring.recommendation.deployment import limits_in_words
 
 _CHECKS = {
     "echo": "words echoed from the request",
@@ -210,7 +211,7 @@ def _words(recommendation: Recommendation) -> Any:
         "is_dear": _is_dear(recommendation) and all((rival["difference"] or 0.0) < 0 for rival in rivals),
         "confidence": percent(recommendation["confidence"]),
         "is_plain": recommendation["positive_means"] in ("", "misbehavior"),
-        "is_unlimited": settings["alerts_per_day"] is None and settings["money_per_day"] is None,
+        "limits": limits_in_words(settings["alerts_per_day"], settings["money_per_day"]),
         # `recommend` decided: its choice was redrawn, and it takes pilots and stress runs.
         "is_of_recommend": recommendation["decision"] == "recommend" and recommendation["regret"]["n"] > 0,
         "cost_of_promise": _cost_of_promise(recommendation),
