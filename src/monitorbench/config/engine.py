@@ -198,6 +198,13 @@ def in_process(engine: Engine, setting: str) -> LocalEngine:
     return engine
 
 
+def gpus_of_model(engine: LocalEngine, monitors_own: int) -> int:
+    """How many GPUs one model is spread over; `monitors_own` is the monitor's `tensor_parallel_size`."""
+    if not isinstance(engine, VllmEngine):
+        return 1
+    return engine.tensor_parallel_size or monitors_own
+
+
 def with_states(engine: Engine) -> TransformersEngine:
     """Return the engine if a probe can read the outputs of its layers; raise `ConfigError` otherwise."""
     if not isinstance(engine, TransformersEngine):

@@ -13,9 +13,9 @@ from rich import box
 from rich.table import Table
 
 from monitorbench.config.base import UserError
-from monitorbench.config.engine import LocalEngine, VllmEngine, fitting_engine, in_process
+from monitorbench.config.engine import fitting_engine, gpus_of_model, in_process
 from monitorbench.config.hardware import Scores
-from monitorbench.config.study import Cluster, Monitor, Study
+from monitorbench.config.study import Cluster, Study
 from monitorbench.config.terminal import Console
 from monitorbench.engines.endpoint import limits as endpoint_limits
 from monitorbench.engines.weights import parameters_of, refuse_without_weights
@@ -207,18 +207,11 @@ def _judging_time(study: Study, data: RunDirectory | None, n: int, tokens: float
             "prompts alone; a first evaluation of a few samples measures it (dataset.test.pairs_per_cell)"
         )
     engine = in_process(study.engine, "forecast")
-    n_gpus = min(_gpus_of_model(study.monitor, engine), max(study.cluster.gpus, 1))
+    n_gpus = min(gpus_of_model(engine, study.monitor.tensor_parallel_size), max(study.cluster.gpus, 1))
     cluster = study.cluster
     pace = _assumed_pace(cluster, parameters_of(study.monitor), engine.device, engine.scores, n_gpus)
     paced = _source_of_pace(cluster, pace, "evaluations", engine.device)
     return (pace and pace.seconds(0, tokens)), paced
-
-
-def _gpus_of_model(monitor: Monitor, engine: LocalEngine) -> int:
-    """How many GPUs one model is spread over."""
-    if not isinstance(engine, VllmEngine):
-        return 1
-    return engine.tensor_parallel_size or monitor.tensor_parallel_size
 
 
 def _generated(study: Study) -> int:
